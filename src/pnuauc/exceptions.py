@@ -1,0 +1,29 @@
+"""Errors and warnings with a name, so that callers can catch or silence one kind."""
+
+__all__ = [
+    "CorrectionWarning",
+    "LabelReadingWarning",
+    "MissingRoleError",
+    "PnuaucWarning",
+    "PriorNotIdentifiedError",
+]
+
+
+class PnuaucWarning(UserWarning):
+    """Parent of all warnings of this package."""
+
+
+class LabelReadingWarning(PnuaucWarning):
+    """Labels could be read in more than one way; the message says how they were read."""
+
+
+class CorrectionWarning(PnuaucWarning):
+    """An empirical risk had no minimum (indefinite or unbounded below) and was corrected."""
+
+
+class MissingRoleError(ValueError):
+    """The data lacks a role (positive, negative, unlabelled rows) that the request needs."""
+
+
+class PriorNotIdentifiedError(ValueError):
+    """The data cannot tell the share of positives among the unlabelled rows."""

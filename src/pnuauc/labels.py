@@ -1,0 +1,375 @@
+"""Labels in any coding -> roles: positive (P), negative (N), unlabelled (U).
+
+The only room that knows label codes. Everything downstream sees a :class:`Roles`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
+
+from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
+
+__all__ = ["NEGATIVE", "POSITIVE", "UNLABELED", "Roles", "read_roles"]
+
+POSITIVE, NEGATIVE, UNLABELED = 1, 0, -1
+
+_NAMES = {"positive": POSITIVE, "negative": NEGATIVE, "unlabeled": UNLABELED}
+_HOW = "set positive_label, negative_label or unlabeled_label to say otherwise"
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """Who is who among the rows.
+
+    Attributes
+    ----------
+    codes : ndarray of int8, shape (n,)
+        1 positive, 0 negative, -1 unlabelled, whatever the coding of ``y`` was.
+    positive_label, negative_label : object
+        The values that stand for the two classes in the user's own coding; what ``predict``
+        answers with. ``negative_label`` is set even where no row carries it.
+    announcement : str or None
+        How the labels were read, when they could have been read otherwise.
+    """
+
+    codes: NDArray[np.int8]
+    positive_label: Any = 1
+    negative_label: Any = 0
+    announcement: str | None = None
+
+    @cached_property
+    def positive(self) -> NDArray[np.intp]:
+        """Row numbers of the positives."""
+        return np.flatnonzero(self.codes == POSITIVE)
+
+    @cached_property
+    def negative(self) -> NDArray[np.intp]:
+        """Row numbers of the negatives."""
+        return np.flatnonzero(self.codes == NEGATIVE)
+
+    @cached_property
+    def unlabeled(self) -> NDArray[np.intp]:
+        """Row numbers of the unlabelled rows."""
+        return np.flatnonzero(self.codes == UNLABELED)
+
+    @property
+    def n_positive(self) -> int:
+        return len(self.positive)
+
+    @property
+    def n_negative(self) -> int:
+        return len(self.negative)
+
+    @property
+    def n_unlabeled(self) -> int:
+        return len(self.unlabeled)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def setting(self) -> str:
+        """The roles that have rows, as letters: "PN", "PU", "NU", "PNU", "P", ..."""
+        return "".join(
+            letter
+            for letter, rows in zip(
+                "PNU", (self.positive, self.negative, self.unlabeled), strict=True
+            )
+            if len(rows)
+        )
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The two class labels, negative first, in the user's coding."""
+        pair = [self.negative_label, self.positive_label]
+        kinds = {type(label) for label in pair}
+        return np.array(pair) if len(kinds) == 1 else np.array(pair, dtype=object)
+
+    def require(self, *roles: str, purpose: str, at_least: int = 1) -> None:
+        """Raise :class:`MissingRoleError` unless each of ``roles`` has ``at_least`` rows."""
+        for role in roles:
+            n = int(np.count_nonzero(self.codes == _NAMES[role]))
+            if n < at_least:
+                spelled = "unlabelled" if role == "unlabeled" else role
+                found = "there is none" if n == 0 else f"there is only {n}"
+                need = f"{spelled} rows" if at_least == 1 else f"at least {at_least} {spelled} rows"
+                raise MissingRoleError(
+                    f"{purpose} needs {need} and {found}: y holds {self.describe()}, so only "
+                    "one class or too few rows of it can be seen."
+                    if self.setting in {"P", "N", "U", ""}
+                    else f"{purpose} needs {need} and {found}: y holds {self.describe()}."
+                )
+
+    def describe(self) -> str:
+        """One phrase with the counts, for messages and reports."""
+        return (
+            f"{self.n_positive} positive, {self.n_negative} negative and "
+            f"{self.n_unlabeled} unlabelled rows"
+        )
+
+
+def read_roles(
+    y: ArrayLike,
+    *,
+    positive_label: Any = None,
+    negative_label: Any = None,
+    unlabeled_label: Any = None,
+) -> Roles:
+    """Read labels in any coding.
+
+    By default 1 (or True) is positive, 0 (or False) negative, and -1 or a missing value
+    (NaN, None, NA, empty string) unlabelled. Two other values, such as "no" and "yes", are read
+    as scikit-learn does, the later in sorted order as positive; one other value beside missing
+    ones is read as positive. Whenever the reading is ambiguous a :class:`LabelReadingWarning`
+    says how it was read. The parameters settle it: each takes one value or a list of values.
+
+    Parameters
+    ----------
+    y : array-like, shape (n,)
+        Numbers, booleans, strings, objects; numpy, pandas (nullable, categorical), polars, lists.
+    positive_label, negative_label, unlabeled_label : value or list of values, optional
+        Values that stand for a role. Missing values are always unlabelled.
+
+    Returns
+    -------
+    Roles
+
+    Examples
+    --------
+    >>> read_roles([1, 0, None, None]).setting
+    'PNU'
+    >>> read_roles(["fraud", "?", "ok"], positive_label="fraud", unlabeled_label="?").codes
+    array([ 1, -1,  0], dtype=int8)
+    """
+    values, index, missing = _distinct(_as_column(y))
+    given = {
+        POSITIVE: _as_list(positive_label),
+        NEGATIVE: _as_list(negative_label),
+        UNLABELED: _as_list(unlabeled_label),
+    }
+    mapping, announcement = _assign(values, given, has_missing=bool(missing.any()))
+    lookup = np.array([*mapping, UNLABELED], dtype=np.int8)
+    codes = lookup[index]
+    codes[missing] = UNLABELED
+
+    positive = _name_of(POSITIVE, values, mapping, given)
+    negative = _name_of(NEGATIVE, values, mapping, given)
+    if negative is None:
+        # y in {-1, 1} answers in the same two codes, so a user of the classic coding gets it back
+        classic = [v for v in values if not isinstance(v, str) and v == -1]
+        negative = classic[0] if classic and not missing.any() else _like(positive, 0)
+    if positive is None:
+        positive = _like(negative, 1)
+    if announcement:
+        warnings.warn(announcement, LabelReadingWarning, stacklevel=3)
+    return Roles(codes, positive, negative, announcement)
+
+
+def _as_column(y: Any) -> NDArray[Any]:
+    """One-dimensional numpy array; foreign series become numbers where they can, else objects."""
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: "
+            "pass labels 1 (positive), 0 (negative) and -1 or missing (unlabelled)."
+        )
+    dtype = getattr(y, "dtype", None)
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.where(np.ma.getmaskarray(y), None, y.data.astype(object))
+    elif not isinstance(y, np.ndarray) and dtype is not None and hasattr(y, "to_numpy"):
+        # pandas extension dtypes print NA, polars has no object cast: ask for plain objects
+        if isinstance(dtype, np.dtype):
+            y = y.to_numpy()
+        else:
+            y = np.array(y.to_list() if hasattr(y, "to_list") else list(y), dtype=object)
+    elif hasattr(y, "to_pylist"):
+        y = np.array(y.to_pylist(), dtype=object)
+    elif not isinstance(y, np.ndarray):
+        if not hasattr(y, "__len__"):
+            raise ValueError(
+                f"y must be a one-dimensional array of labels, got {type(y).__name__}."
+            )
+        items = list(y) if not hasattr(y, "__array__") else np.asarray(y)
+        if isinstance(items, list) and any(isinstance(v, str) or v is None for v in items):
+            y = np.array(items, dtype=object)  # np.array([1, None, "a"]) would turn all to text
+        else:
+            y = np.asarray(items)
+    if y.dtype.kind == "c":
+        raise ValueError("Complex data not supported: labels y must not be complex numbers.")
+    return np.asarray(column_or_1d(y, dtype=None, warn=True))
+
+
+def _distinct(y: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp], NDArray[np.bool_]]:
+    """Distinct non-missing values, each row's place among them, and the mask of missing rows.
+
+    A missing row points one past the last value.
+    """
+    if y.dtype.kind in "biuf":
+        missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+        if y.dtype.kind == "f" and np.isinf(y).any():
+            raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
+        seen, inverse = np.unique(y[~missing], return_inverse=True)
+        if y.dtype.kind == "f" and np.any(seen != np.floor(seen)):
+            raise ValueError(
+                "Unknown label type: continuous. y must hold labels, for example 1 (positive), "
+                "0 (negative) and -1 or missing (unlabelled)."
+            )
+        index: NDArray[np.intp] = np.full(len(y), len(seen), dtype=np.intp)
+        index[~missing] = inverse
+        return list(seen), index, missing
+    places: dict[Any, int] = {}
+    index = np.empty(len(y), dtype=np.intp)
+    for i, value in enumerate(y):
+        if _is_missing(value):
+            index[i] = -1
+        else:
+            try:
+                index[i] = places.setdefault(value, len(places))
+            except TypeError:
+                raise ValueError(
+                    f"y holds a {type(value).__name__} in row {i}; labels must be numbers, "
+                    "booleans or strings."
+                ) from None
+    missing = index == -1
+    index[missing] = len(places)
+    numbers = [v for v in places if isinstance(v, (float, np.floating))]
+    if any(np.isinf(v) for v in numbers):
+        raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
+    if any(v != int(v) for v in numbers):
+        raise ValueError("Unknown label type: continuous. y must hold labels, not measurements.")
+    return list(places), index, missing
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be a truth value
+        return True
+
+
+def _as_list(label: Any) -> list[Any]:
+    if label is None:
+        return []
+    if isinstance(label, (str, bytes)) or not isinstance(label, Iterable):
+        return [label]
+    return list(label)
+
+
+def _assign(
+    values: list[Any], given: dict[int, list[Any]], *, has_missing: bool
+) -> tuple[list[int], str | None]:
+    """Role of every distinct value, and the announcement where the reading is ambiguous."""
+    named = [str(label) for labels in given.values() for label in labels]
+    if len(set(named)) < len(named):
+        raise ValueError("The same value is given twice; each label belongs to one role.")
+    if not values and not has_missing:
+        raise ValueError(
+            "y is empty: Found array with 0 sample(s) while a minimum of 1 is required."
+        )
+    if any(given.values()):
+        return _assign_given(values, given)
+    canonical = [_canonical(v) for v in values]
+    if all(c is not None for c in canonical):
+        roles = [int(c) for c in canonical if c is not None]
+        return roles, _announce_default(set(roles), has_missing=has_missing)
+    return _assign_foreign(values, has_missing=has_missing)
+
+
+def _canonical(value: Any) -> int | None:
+    """1, 0 or -1 for the default codes in any clothing (True, 1.0, "1"), else None."""
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return int(value) if value in (-1, 0, 1) else None
+    if isinstance(value, str):
+        return {"1": 1, "0": 0, "-1": -1, "1.0": 1, "0.0": 0, "-1.0": -1}.get(value.strip())
+    return None
+
+
+def _announce_default(roles: set[int], *, has_missing: bool) -> str | None:
+    if roles == {POSITIVE, UNLABELED}:
+        return (
+            "Labels are only 1 and -1: -1 is read as unlabelled, so there is no negative class "
+            "here (positive-unlabelled data). If -1 means negative, pass negative_label=-1."
+        )
+    if has_missing and UNLABELED in roles:
+        return (
+            "Labels hold both -1 and missing values: both are read as unlabelled. "
+            "If -1 means negative, pass negative_label=-1."
+        )
+    return None
+
+
+def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[int], str | None]:
+    mapping: list[int | None] = []
+    for value in values:
+        role = next((r for r, labels in given.items() if value in labels), None)
+        if role is None:
+            default = _canonical(value)
+            # a default code stands for its role only while nobody else was named for that role
+            role = default if default is not None and not given[default] else None
+        mapping.append(role)
+    rest = [v for v, role in zip(values, mapping, strict=True) if role is None]
+    announcement = None
+    if len(rest) == 1 and not given[NEGATIVE] and not given[UNLABELED]:
+        mapping = [NEGATIVE if role is None else role for role in mapping]
+        announcement = f"Label {rest[0]!r} is read as negative; {_HOW}."
+    elif rest:
+        shown = ", ".join(map(repr, rest[:5])) + (", ..." if len(rest) > 5 else "")
+        raise ValueError(
+            f"y holds values that belong to no role: {shown}; name them with positive_label, "
+            "negative_label or unlabeled_label (each takes a value or a list)."
+        )
+    return [int(role) for role in mapping if role is not None], announcement
+
+
+def _assign_foreign(values: list[Any], *, has_missing: bool) -> tuple[list[int], str | None]:
+    if len(values) == 2:
+        try:
+            low, high = sorted(values)
+        except TypeError:
+            low, high = sorted(values, key=str)
+        roles = [POSITIVE if v is high else NEGATIVE for v in values]
+        return roles, f"Label {high!r} is read as positive, {low!r} as negative; {_HOW}."
+    if len(values) == 1 and has_missing:
+        return [POSITIVE], (
+            f"Label {values[0]!r} is read as positive, missing labels as unlabelled; {_HOW}."
+        )
+    shown = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
+    if len(values) == 1:
+        raise ValueError(f"y holds one class only, {shown}; a ranking needs at least two roles.")
+    raise ValueError(
+        f"Only binary classification is supported: y holds {len(values)} label values ({shown}); "
+        "name the roles with positive_label, negative_label and unlabeled_label."
+    )
+
+
+def _name_of(role: int, values: list[Any], mapping: list[int], given: dict[int, list[Any]]) -> Any:
+    seen = [v for v, r in zip(values, mapping, strict=True) if r == role]
+    for label in given[role]:
+        if label in seen:
+            return label
+    if seen:
+        return seen[0]
+    return given[role][0] if given[role] else None
+
+
+def _like(label: Any, code: int) -> Any:
+    """The default code in the type of the other class's label (strings stay strings)."""
+    if label is None or isinstance(label, (bool, np.bool_)):
+        return bool(code) if label is not None else code
+    if isinstance(label, str):
+        return str(code) if _canonical(label) is not None else f"not {label}"
+    try:
+        return type(label)(code)
+    except (TypeError, ValueError):
+        return code
