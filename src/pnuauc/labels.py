@@ -182,7 +182,9 @@ def _as_column(y: Any) -> NDArray[Any]:
         )
     dtype = getattr(y, "dtype", None)
     if isinstance(y, np.ma.MaskedArray):
-        y = np.where(np.ma.getmaskarray(y), None, y.data.astype(object))
+        masked = np.ma.getmaskarray(y)
+        y = y.data.astype(object)
+        y[masked] = None
     elif not isinstance(y, np.ndarray) and dtype is not None and hasattr(y, "to_numpy"):
         # pandas extension dtypes print NA, polars has no object cast: ask for plain objects
         if isinstance(dtype, np.dtype):
@@ -192,7 +194,7 @@ def _as_column(y: Any) -> NDArray[Any]:
     elif hasattr(y, "to_pylist"):
         y = np.array(y.to_pylist(), dtype=object)
     elif not isinstance(y, np.ndarray):
-        if not hasattr(y, "__len__"):
+        if not hasattr(y, "__len__") and not hasattr(y, "__array__"):
             raise ValueError(
                 f"y must be a one-dimensional array of labels, got {type(y).__name__}."
             )
@@ -223,10 +225,10 @@ def _distinct(y: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp], NDArray[np.
             )
         index: NDArray[np.intp] = np.full(len(y), len(seen), dtype=np.intp)
         index[~missing] = inverse
-        return list(seen), index, missing
+        return seen.tolist(), index, missing  # plain Python values, for messages and classes
     places: dict[Any, int] = {}
     index = np.empty(len(y), dtype=np.intp)
-    for i, value in enumerate(y):
+    for i, value in enumerate(y.tolist()):
         if _is_missing(value):
             index[i] = -1
         else:

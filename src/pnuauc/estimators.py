@@ -1,0 +1,349 @@
+"""scikit-learn classes. ``fit`` reads as the list of rooms; the arithmetic is done there."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
+
+from pnuauc.basis import BASES, check_weights
+from pnuauc.design import Design, block_scores, upper_threshold
+from pnuauc.exceptions import CorrectionWarning
+from pnuauc.labels import Roles, read_roles
+from pnuauc.losses import Loss, get_loss
+from pnuauc.risks import RISKS, Risk, check_prior, get_risk
+from pnuauc.solvers import Correction, PartAt, minimise, solve_ridge
+
+__all__ = ["AUCClassifier"]
+
+#: Widths of the smoothing that hinge and absolute loss go through, each started from the last.
+SMOOTHING = (0.5, 0.1, 0.01, 0.001)
+
+
+class _RankingMixin(ClassifierMixin):
+    """What every fitted linear-in-parameter ranker shares: scores, classes, tags."""
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """w'phi(x) + intercept_, shape (n,): higher means more likely positive."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        threads = effective_n_jobs(self.n_jobs)
+        return block_scores(X, self.basis_, self.coef_, n_threads=threads) + self.intercept_
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class labels: positive where ``decision_function`` is above zero.
+
+        The threshold is the score that a share ``prior_`` of the unlabelled training rows
+        exceeds, so that as many of them are called positive as there should be positives. (AUC
+        says nothing about thresholds, and a score of one half means nothing here.) Without
+        unlabelled rows it is set on the labelled rows by their own share of positives.
+        """
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class AUCClassifier(_RankingMixin, BaseEstimator):
+    """Minimise an AUC risk: argmin_w R(w'phi) + alpha |w|^2.
+
+    R is the mean loss l(g(x) - g(x')) over pairs of a positive and a negative row, estimated from
+    whichever of positive (P), negative (N) and unlabelled (U) rows there are:
+
+    - ``"pn"``: from P and N;
+    - ``"pu"``: from P and U, corrected for the positives inside U;
+    - ``"nu"``: from N and U, corrected likewise;
+    - ``"pnu"``: (1 - eta) PN + eta PU for eta >= 0, (1 + eta) PN - eta NU for eta < 0.
+
+    Labels: 1 positive, 0 negative, -1 or missing unlabelled; see :func:`pnuauc.labels.read_roles`
+    for other codings.
+
+    Parameters
+    ----------
+    risk : {"auto", "pn", "pu", "nu", "pnu"}, default="auto"
+        "auto" takes the roles that the data has.
+    eta : float in [-1, 1], default=0.5
+        Weight of the unlabelled rows in the "pnu" risk; 0 leaves them out.
+    loss : str, default="squared"
+        "squared" (closed form), "exponential", "logistic", "squared_hinge", "hinge", "absolute".
+        The last two go through a smoothing of width 0.001 around their kinks.
+    basis : {"gaussian", "linear", "identity"} or transformer, default="gaussian"
+        Feature map phi; "identity" is a linear model in the columns themselves, solved without
+        forming a d x d matrix when there are more than 2,000 of them.
+    n_basis : int, default=200
+        Number of centres for "gaussian" and "linear".
+    width : float or str, default="median"
+        Width of the Gaussians: a number, "median" or a multiple such as "0.5*median".
+    alpha : float, default=0.1
+        Ridge.
+    prior : float or prior estimator, optional
+        Share of positives *among the unlabelled rows* (not in the population). Needed by every
+        risk that uses U. An object with ``fit(X, y)`` and ``prior_`` is fitted on the rows.
+    positive_label, negative_label, unlabeled_label : optional
+        Values of y that stand for the roles.
+    max_iter, tol : int, float
+        Limits of the iterative solver (losses other than squared).
+    n_jobs : int, optional
+        Threads that visit blocks of rows.
+    random_state : int, RandomState or None
+        Draws the centres and the rows for the median distance.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (b,)
+    intercept_ : float
+        Minus the threshold, so that ``predict`` cuts ``decision_function`` at zero.
+    basis_ : fitted feature map
+    risk_ : str
+        The risk that was used.
+    prior_ : float or None
+    correction_ : Correction
+        What was done if the empirical risk had no minimum (``kind == "none"``: nothing).
+    classes_ : ndarray, shape (2,)
+        Negative label, positive label.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X had string column names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.r_[rng.normal(1, 1, (20, 2)), rng.normal(-1, 1, (100, 2)), rng.normal(1, 1, (10, 2))]
+    >>> y = np.r_[np.ones(20), np.full(110, np.nan)]      # 20 positives, the rest unlabelled
+    >>> model = AUCClassifier(prior=10 / 110, random_state=0).fit(X, y)
+    >>> model.risk_
+    'pu'
+    >>> bool(model.decision_function([[1, 1]])[0] > model.decision_function([[-1, -1]])[0])
+    True
+    """
+
+    def __init__(
+        self,
+        risk: str = "auto",
+        eta: float = 0.5,
+        loss: str | Loss = "squared",
+        basis: Any = "gaussian",
+        n_basis: int = 200,
+        width: float | str = "median",
+        alpha: float = 0.1,
+        prior: Any = None,
+        positive_label: Any = None,
+        negative_label: Any = None,
+        unlabeled_label: Any = None,
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.risk = risk
+        self.eta = eta
+        self.loss = loss
+        self.basis = basis
+        self.n_basis = n_basis
+        self.width = width
+        self.alpha = alpha
+        self.prior = prior
+        self.positive_label = positive_label
+        self.negative_label = negative_label
+        self.unlabeled_label = unlabeled_label
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AUCClassifier:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,).
+
+        ``sample_weight`` counts repetitions: a weight of 2 equals the row twice.
+        """
+        X, roles, weight = read_training_rows(self, X, y, sample_weight)
+        rows = rows_by_role(roles, weight)
+        loss = get_loss(self.loss)
+        self.risk_ = _choose_risk(self.risk, roles)
+        risk, self.prior_ = self._make_risk(X, roles)
+        risk.check_roles(
+            {r: len(i) if weight is None else weight[i].sum() for r, i in rows.items()}
+        )
+        self.basis_ = self._make_basis()
+        fit_basis(self.basis_, X, weight)
+        n_features = int(self.basis_.features(X[:1]).shape[1])
+        threads = effective_n_jobs(self.n_jobs)
+        design = Design(X, rows, self.basis_, n_features, weight, n_threads=threads)
+        if loss.name == "squared":
+            self._solve_squared(risk, design)
+        else:
+            self._solve_iteratively(risk, loss, design)
+        _warn_of(self.correction_)
+        self.classes_ = roles.classes
+        self._set_threshold(design)
+        return self
+
+    def _make_risk(self, X: Any, roles: Roles) -> tuple[Risk, float | None]:
+        uses_unlabeled = self.risk_ in {"pu", "nu"} or (self.risk_ == "pnu" and self.eta != 0)
+        prior = resolve_prior(self.prior, X, roles) if uses_unlabeled else _optional(self.prior)
+        return get_risk(self.risk_, prior=prior, eta=self.eta), prior
+
+    def _make_basis(self) -> Any:
+        if not isinstance(self.basis, str):
+            return _Foreign(clone(self.basis))
+        settings: dict[str, dict[str, Any]] = {
+            "gaussian": {"n_centers": self.n_basis, "width": self.width},
+            "linear": {"n_centers": self.n_basis},
+            "identity": {},
+        }
+        if self.basis not in settings:
+            raise ValueError(
+                f"basis must be one of {', '.join(map(repr, BASES))} or a transformer; "
+                f"got {self.basis!r}."
+            )
+        basis = BASES[self.basis](**settings[self.basis])
+        if "random_state" in basis.get_params():
+            basis.set_params(random_state=self.random_state)
+        return basis
+
+    def _solve_squared(self, risk: Risk, design: Design) -> None:
+        form = risk.quadratic_form(design.moments())
+        solution = solve_ridge(form, [self.alpha])
+        self.coef_ = solution.coef[0]
+        self.correction_ = solution.correction
+        self.n_iter_ = max(solution.n_iter, 1)
+
+    def _solve_iteratively(self, risk: Risk, loss: Loss, design: Design) -> None:
+        self.coef_ = np.zeros(design.n_features)
+        self.n_iter_ = 0
+        stages = [loss] if loss.differentiable else [loss.smoothed(w) for w in SMOOTHING]
+        for stage in stages:
+
+            def parts_at(w: NDArray[np.float64], stage: Loss = stage) -> list[PartAt]:
+                found = risk.part_gradients(stage, design.scores(w), design.weights)
+                return [
+                    PartAt(part.weight, value, design.pullback(gradient), part.bounded)
+                    for part, value, gradient in found
+                ]
+
+            minimum = minimise(parts_at, self.coef_, self.alpha, self.max_iter, self.tol)
+            self.coef_, self.correction_ = minimum.coef, minimum.correction
+            self.n_iter_ += minimum.n_iter
+        if not minimum.converged:
+            warnings.warn(
+                f"L-BFGS stopped after {self.n_iter_} iterations before reaching tol={self.tol:g}; "
+                "raise max_iter or alpha.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _set_threshold(self, design: Design) -> None:
+        scores = design.scores(self.coef_)
+        if "U" in scores and self.prior_ is not None:
+            self.threshold_ = upper_threshold(scores["U"], self.prior_, design.weights["U"])
+        else:
+            known = [role for role in "PN" if role in scores]
+            weight = [design.role_weights(role) for role in known]
+            share = float(weight[0].sum() / sum(w.sum() for w in weight)) if "P" in known else 0.0
+            pooled = np.concatenate([scores[role] for role in known])
+            self.threshold_ = upper_threshold(pooled, share, np.concatenate(weight))
+        self.intercept_ = -self.threshold_
+
+
+def fit_basis(basis: Any, X: Any, weight: NDArray[np.float64] | None) -> None:
+    """Fit a feature map to the rows, with weights where both sides know of them."""
+    if weight is not None and has_fit_parameter(basis, "sample_weight"):
+        basis.fit(X, sample_weight=weight)
+    else:
+        basis.fit(X)
+
+
+class _Foreign:
+    """A user's transformer in the clothes of our bases."""
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any) -> _Foreign:
+        self.transformer.fit(X)
+        return self
+
+    def features(self, X: Any) -> Any:
+        return self.transformer.transform(X)
+
+
+def read_training_rows(
+    estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Any, Roles, NDArray[np.float64] | None]:
+    """Validated rows, roles and weights; sets the feature attributes of ``estimator``."""
+    X = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=2,
+    )
+    roles = read_roles(
+        y,
+        positive_label=estimator.positive_label,
+        negative_label=estimator.negative_label,
+        unlabeled_label=estimator.unlabeled_label,
+    )
+    check_consistent_length(X, roles.codes)
+    return X, roles, check_weights(sample_weight, X)
+
+
+def rows_by_role(
+    roles: Roles, weight: NDArray[np.float64] | None = None
+) -> dict[str, NDArray[np.intp]]:
+    """Row numbers by role letter; rows of weight zero are nobody's."""
+    rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
+    if weight is None:
+        return rows
+    return {role: index[weight[index] > 0] for role, index in rows.items()}
+
+
+def _choose_risk(risk: Any, roles: Roles) -> str:
+    if risk == "auto":
+        if roles.setting not in {"PN", "PU", "NU", "PNU"}:
+            raise ValueError(
+                f"y holds one class only ({roles.describe()}); a ranking needs at least two of "
+                "positive, negative and unlabelled rows."
+            )
+        return roles.setting.lower()
+    if risk not in RISKS:
+        known = ", ".join(map(repr, ("auto", *RISKS)))
+        raise ValueError(f"risk must be one of {known}; got {risk!r}.")
+    return str(risk)
+
+
+def _optional(prior: Any) -> float | None:
+    return check_prior(prior) if isinstance(prior, (int, float)) else None
+
+
+def resolve_prior(prior: Any, X: Any, roles: Roles) -> float:
+    """A number as it is; an estimator is fitted on the rows. Always the prior inside U."""
+    if prior is None:
+        raise ValueError(
+            "This risk needs prior, the share of positives among the unlabelled rows: pass a "
+            "number strictly between 0 and 1."
+        )
+    if hasattr(prior, "fit"):
+        return check_prior(float(clone(prior).fit(X, roles.codes).prior_))
+    return check_prior(prior)
+
+
+def _warn_of(correction: Correction) -> None:
+    if correction:
+        warnings.warn(correction.message, CorrectionWarning, stacklevel=4)

@@ -1,0 +1,171 @@
+"""Count, mean and scatter of feature rows: all that the squared loss ever needs of them.
+
+Moments add up over rows, so blocks, folds, threads and machines merge by ``+``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from threadpoolctl import threadpool_limits
+
+__all__ = ["Moments", "fold", "row_blocks"]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """n = sum_i w_i, mean = sum_i w_i phi_i / n, scatter = sum_i w_i (phi_i-mean)(phi_i-mean)'.
+
+    Centred from the start: raw sums of squares lose the variance when the mean is large.
+    Weights are frequencies: a weight of 2 equals the row twice.
+
+    Parameters
+    ----------
+    n : float
+        Number of rows, or the sum of their weights.
+    mean : ndarray, shape (b,)
+    scatter : ndarray, shape (b, b), or LinearOperator of that shape
+        The operator form never builds the b x b matrix; it cannot be merged.
+    mean_low : ndarray, shape (b,), or 0
+        What rounding cut off the mean. Merging needs differences of means to full precision, and
+        at an offset of 1e8 a double alone leaves them eight digits.
+    """
+
+    n: float
+    mean: NDArray[np.float64]
+    scatter: Any
+    mean_low: NDArray[np.float64] | float = 0.0
+
+    @classmethod
+    def zero(cls, b: int) -> Moments:
+        """The moments of no rows: the neutral element of ``+``."""
+        return cls(0.0, np.zeros(b), np.zeros((b, b)))
+
+    @classmethod
+    def from_rows(cls, rows: Any, weight: NDArray[Any] | None = None) -> Moments:
+        """Moments of feature rows, shape (n, b), dense or CSR.
+
+        CSR rows are not shifted by their mean (that would densify them): with columns of large
+        offset and small variance, give dense rows.
+        """
+        n = float(rows.shape[0] if weight is None else np.sum(weight, dtype=np.float64))
+        if n == 0:
+            return cls.zero(rows.shape[1])
+        if sparse.issparse(rows):
+            mean = _weighted_sum(rows, weight) / n
+            weighted = rows if weight is None else rows.multiply(weight[:, None]).tocsr()
+            gram = np.asarray((rows.T @ weighted).toarray(), dtype=np.float64)
+            return cls(n, mean, gram - n * np.outer(mean, mean))
+        # A block's mean in its own precision can be off by rounding; the residual mean puts it
+        # right, in the mean as in the scatter (the two-pass corrected algorithm).
+        rough = np.average(rows, axis=0, weights=weight)
+        centred = rows - rough
+        residual = _weighted_sum(centred, weight) / n
+        if weight is not None:
+            centred *= np.sqrt(weight)[:, None].astype(centred.dtype)
+        scatter = np.asarray(centred.T @ centred, dtype=np.float64)
+        scatter -= n * np.outer(residual, residual)
+        return cls(n, *_two_sum(rough.astype(np.float64), residual, scatter))
+
+    @classmethod
+    def matrix_free(cls, rows: Any, weight: NDArray[Any] | None = None) -> Moments:
+        """Moments whose scatter is only ever applied to vectors: v -> sum w_i c_i (c_i'v).
+
+        Keeps the rows (dense or CSR) instead of a b x b matrix; for b too large to square.
+        """
+        n = float(rows.shape[0] if weight is None else np.sum(weight, dtype=np.float64))
+        mean = _weighted_sum(rows, weight) / n
+
+        def apply(v: NDArray[Any]) -> NDArray[Any]:
+            v = np.ravel(v)
+            s = rows @ v - mean @ v
+            if weight is not None:
+                s = s * weight
+            return rows.T @ s - mean * s.sum()
+
+        b = rows.shape[1]
+        operator = LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)
+        return cls(n, mean, operator)
+
+    def __add__(self, other: Moments) -> Moments:
+        if self.n == 0:
+            return other
+        if other.n == 0:
+            return self
+        n = self.n + other.n
+        step = (other.mean - self.mean) + (other.mean_low - self.mean_low)
+        # in place on a fresh array: one b x b temporary less on every merge
+        scatter = np.outer(step, step * (self.n * other.n / n))
+        scatter += self.scatter
+        scatter += other.scatter
+        return Moments(n, *_two_sum(self.mean, self.mean_low + step * (other.n / n), scatter))
+
+    @property
+    def covariance(self) -> Any:
+        """C = scatter / n."""
+        return self.scatter * (1.0 / self.n)
+
+    @property
+    def unbiased_covariance(self) -> Any:
+        """scatter / (n - 1); needs n > 1."""
+        return self.scatter * (1.0 / (self.n - 1.0))
+
+
+def _two_sum(
+    high: NDArray[np.float64], low: NDArray[np.float64], scatter: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(mean, scatter, mean_low) with mean + mean_low = high + low exactly (Knuth's two-sum)."""
+    mean = high + low
+    shadow = mean - high
+    return mean, scatter, (high - (mean - shadow)) + (low - shadow)
+
+
+def _weighted_sum(rows: Any, weight: NDArray[Any] | None) -> NDArray[np.float64]:
+    if weight is None:
+        return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel()
+    return np.asarray(rows.T @ weight, dtype=np.float64).ravel()
+
+
+def row_blocks(n_rows: int, block_size: int) -> list[slice]:
+    """Slices that cover 0..n_rows in steps of ``block_size``."""
+    return [slice(i, min(i + block_size, n_rows)) for i in range(0, n_rows, block_size)]
+
+
+_Block = TypeVar("_Block")
+_Sum = TypeVar("_Sum")
+
+
+def fold(
+    summarise: Callable[[_Block], _Sum],
+    blocks: Iterable[_Block],
+    merge: Callable[[_Sum, _Sum], _Sum],
+    zero: _Sum,
+    n_threads: int = 1,
+) -> _Sum:
+    """merge(... merge(merge(zero, summarise(b1)), summarise(b2)) ...), in the order of blocks.
+
+    Threads only change who computes a summary, never the order of merging, so the result is the
+    same to the last bit for any ``n_threads``. BLAS gets one thread per worker meanwhile.
+    """
+    total = zero
+    if n_threads <= 1:
+        for block in blocks:
+            total = merge(total, summarise(block))
+        return total
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        pending: list[Any] = []
+        for block in blocks:
+            pending.append(pool.submit(summarise, block))
+            # a short queue: summaries wait to be merged, and each may be large
+            if len(pending) > 2 * n_threads:
+                total = merge(total, pending.pop(0).result())
+        for future in pending:
+            total = merge(total, future.result())
+    return total

@@ -1,0 +1,377 @@
+"""The AUC risks of the paper, as data: a risk is a weighted list of parts, a part a list of terms.
+
+Every part is an unbiased estimate of the same number, the PN risk
+
+    R_PN = E_P E_N l(g(x) - g(x')),
+    R_PU = [E_P E_U l(g(x) - g(x')) - prior E_P E_P' l(g(x) - g(x'))] / (1 - prior),
+    R_NU = [E_U E_N l(g(x) - g(x')) - (1 - prior) E_N E_N' l(g(x) - g(x'))] / prior,
+
+where ``prior`` is the share of positives *among the unlabelled rows*. From scores a risk works
+for every loss; from moments, for the squared loss, it is a quadratic form in the coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+from pnuauc import pairs
+from pnuauc.exceptions import MissingRoleError
+from pnuauc.losses import Loss, get_loss
+from pnuauc.moments import Moments
+
+__all__ = [
+    "RISKS",
+    "Part",
+    "QuadraticForm",
+    "Risk",
+    "Term",
+    "check_prior",
+    "gamma_bar",
+    "get_risk",
+    "nu_risk",
+    "pn_risk",
+    "pnnu_risk",
+    "pnpu_risk",
+    "pnu_risk",
+    "pu_risk",
+]
+
+_SPELLED = {"P": "positive", "N": "negative", "U": "unlabelled"}
+
+
+@dataclass(frozen=True)
+class Term:
+    """coefficient * mean of l over pairs (first, second); within one role pairs i = i' are out."""
+
+    coefficient: float
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """weight * (sum of terms): one unbiased estimate of the PN risk and its share."""
+
+    name: str
+    weight: float
+    terms: tuple[Term, ...]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no term is subtracted: then a non-negative loss gives a non-negative part."""
+        return all(term.coefficient >= 0 for term in self.terms)
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """constant - 2 w'linear + w'quadratic w.
+
+    Parameters
+    ----------
+    constant : float
+    linear : ndarray, shape (b,)
+    quadratic : ndarray, shape (b, b), or LinearOperator of that shape
+        Symmetric; may be indefinite on small samples.
+    convex : bool
+        True when the form is certain to be semi-definite by its signs alone.
+    """
+
+    constant: float
+    linear: NDArray[np.float64]
+    quadratic: Any
+    convex: bool = False
+
+    def value(self, coef: NDArray[Any]) -> float:
+        """Value at ``coef``, shape (b,)."""
+        return float(self.constant - 2 * coef @ self.linear + coef @ (self.quadratic @ coef))
+
+
+@dataclass(frozen=True)
+class Risk:
+    """A named combination of parts, with what it takes to evaluate it."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def roles(self) -> str:
+        """Letters of the roles that must have rows, in the order P, N, U."""
+        used = {
+            role for part in self.parts for term in part.terms for role in (term.first, term.second)
+        }
+        return "".join(role for role in "PNU" if role in used)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All terms with the weights of their parts multiplied in."""
+        return tuple(
+            Term(part.weight * term.coefficient, term.first, term.second)
+            for part in self.parts
+            for term in part.terms
+        )
+
+    def check_roles(self, counts: Mapping[str, float]) -> None:
+        """One clear error if a role that this risk needs has too few rows for it."""
+        for term in self.terms:
+            need = 2 if term.first == term.second else 1
+            for role in (term.first, term.second):
+                n = counts.get(role, 0)
+                if n >= need:
+                    continue
+                found = "none" if n == 0 else f"only {n:g}"
+                raise MissingRoleError(
+                    f"The {self.name} risk needs at least {need} {_SPELLED[role]} "
+                    f"row{'s' if need > 1 else ''} and there is {found}: give more rows of that "
+                    f"class or choose another risk (present: {_present(counts)})."
+                )
+
+    def value(
+        self,
+        loss: str | Loss,
+        scores: Mapping[str, ArrayLike],
+        weights: Mapping[str, Any] | None = None,
+    ) -> float:
+        """Empirical risk from scores by role, {"P": (n_P,), "N": ..., "U": ...}, for any loss."""
+        loss, scores, weights = self._inputs(loss, scores, weights)
+        return float(
+            sum(term.coefficient * _term_value(loss, term, scores, weights) for term in self.terms)
+        )
+
+    def part_gradients(
+        self,
+        loss: str | Loss,
+        scores: Mapping[str, ArrayLike],
+        weights: Mapping[str, Any] | None = None,
+    ) -> list[tuple[Part, float, dict[str, NDArray[np.float64]]]]:
+        """For each part (before its weight): value, and gradient with respect to the scores."""
+        loss, scores, weights = self._inputs(loss, scores, weights)
+        results = []
+        for part in self.parts:
+            value = 0.0
+            gradient = {role: np.zeros(len(scores[role])) for role in self.roles}
+            for term in part.terms:
+                value += term.coefficient * _add_term(loss, term, scores, weights, gradient)
+            results.append((part, value, gradient))
+        return results
+
+    def value_and_gradient(
+        self,
+        loss: str | Loss,
+        scores: Mapping[str, ArrayLike],
+        weights: Mapping[str, Any] | None = None,
+    ) -> tuple[float, dict[str, NDArray[np.float64]]]:
+        """Empirical risk and its gradient with respect to the scores of each role."""
+        total = 0.0
+        gradient: dict[str, NDArray[np.float64]] = {}
+        for part, value, change in self.part_gradients(loss, scores, weights):
+            total += part.weight * value
+            for role, g in change.items():
+                gradient[role] = gradient.get(role, 0.0) + part.weight * g
+        return total, gradient
+
+    def _inputs(
+        self, loss: str | Loss, scores: Mapping[str, ArrayLike], weights: Mapping[str, Any] | None
+    ) -> tuple[Loss, dict[str, NDArray[np.float64]], Mapping[str, Any]]:
+        arrays = {role: np.asarray(s, dtype=np.float64) for role, s in scores.items()}
+        given = weights or {}
+        self.check_roles(
+            {r: len(s) if given.get(r) is None else np.sum(given[r]) for r, s in arrays.items()}
+        )
+        return get_loss(loss), arrays, given
+
+    def quadratic_form(self, moments: Mapping[str, Moments]) -> QuadraticForm:
+        """The empirical squared-loss risk as a function of w, from moments by role.
+
+        Between roles A, B with d = mean_A - mean_B:  1 - 2 w'd + w'(C_A + C_B + dd')w.
+        Within a role:  1 + 2 w' scatter/(n-1) w.
+        """
+        self.check_roles({role: m.n for role, m in moments.items()})
+        b = len(next(iter(moments.values())).mean)
+        linear = np.zeros(b)
+        constant = 0.0
+        scale: dict[str, float] = dict.fromkeys(moments, 0.0)  # coefficient of each scatter
+        steps: list[tuple[float, NDArray[np.float64]]] = []  # coefficients of the dd'
+        for term in self.terms:
+            a, c = term.coefficient, moments[term.first]
+            constant += a
+            if term.first == term.second:
+                scale[term.first] += 2.0 * a / (c.n - 1.0)
+                continue
+            step = c.mean - moments[term.second].mean
+            linear += a * step
+            steps.append((a, step))
+            scale[term.first] += a / c.n
+            scale[term.second] += a / moments[term.second].n
+        convex = min(scale.values()) >= 0 and min(a for a, _ in steps) >= 0
+        return QuadraticForm(constant, linear, _assemble(moments, scale, steps), convex)
+
+
+def _assemble(
+    moments: Mapping[str, Moments],
+    scale: Mapping[str, float],
+    steps: list[tuple[float, NDArray[np.float64]]],
+) -> Any:
+    """sum_role scale * scatter + sum a dd', as a matrix or as an operator."""
+    used = {role: s for role, s in scale.items() if s != 0.0}
+    if any(isinstance(moments[role].scatter, LinearOperator) for role in used):
+        operators = {role: aslinearoperator(moments[role].scatter) for role in used}
+
+        def apply(v: NDArray[Any]) -> NDArray[Any]:
+            v = np.ravel(v)
+            out = sum(a * (step @ v) * step for a, step in steps)
+            return out + sum(s * operators[role].matvec(v) for role, s in used.items())
+
+        b = len(steps[0][1])
+        return LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)
+    b = len(steps[0][1])
+    quadratic = np.zeros((b, b))
+    for role, s in used.items():
+        quadratic += s * moments[role].scatter
+    for a, step in steps:
+        quadratic += np.outer(a * step, step)
+    return quadratic
+
+
+def _term_value(
+    loss: Loss, term: Term, scores: Mapping[str, NDArray[Any]], weights: Mapping[str, Any]
+) -> float:
+    a, weight_a = scores[term.first], weights.get(term.first)
+    if term.first == term.second:
+        return pairs.within(loss, a, weight_a)
+    return pairs.between(loss, a, scores[term.second], weight_a, weights.get(term.second))
+
+
+def _add_term(
+    loss: Loss,
+    term: Term,
+    scores: Mapping[str, NDArray[Any]],
+    weights: Mapping[str, Any],
+    gradient: dict[str, NDArray[np.float64]],
+) -> float:
+    """Value of a term; its gradient is added to ``gradient`` with the term's coefficient."""
+    a, weight_a = scores[term.first], weights.get(term.first)
+    if term.first == term.second:
+        value, change = pairs.within_gradient(loss, a, weight_a)
+        gradient[term.first] += term.coefficient * change
+        return value
+    b, weight_b = scores[term.second], weights.get(term.second)
+    value, change_a, change_b = pairs.between_gradient(loss, a, b, weight_a, weight_b)
+    gradient[term.first] += term.coefficient * change_a
+    gradient[term.second] += term.coefficient * change_b
+    return value
+
+
+def _present(counts: Mapping[str, float]) -> str:
+    return ", ".join(f"{counts.get(r, 0):g} {_SPELLED[r]}" for r in "PNU")
+
+
+def check_prior(prior: Any) -> float:
+    """The prior as a float strictly between 0 and 1, or one clear sentence."""
+    if isinstance(prior, bool) or not isinstance(prior, Real) or not 0.0 < float(prior) < 1.0:
+        raise ValueError(
+            f"prior must be a number strictly between 0 and 1, the share of positives among the "
+            f"unlabelled rows; got {prior!r}."
+        )
+    return float(prior)
+
+
+def _check_share(name: str, value: Any, low: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= 1.0:
+        raise ValueError(f"{name} must be a number in [{low:g}, 1]; got {value!r}.")
+    return float(value)
+
+
+def _pn_part(weight: float) -> Part:
+    return Part("PN", weight, (Term(1.0, "P", "N"),))
+
+
+def _pu_part(weight: float, prior: float) -> Part:
+    rest = 1.0 - prior
+    return Part("PU", weight, (Term(1.0 / rest, "P", "U"), Term(-prior / rest, "P", "P")))
+
+
+def _nu_part(weight: float, prior: float) -> Part:
+    # The paper prints H_NU with (1 - prior)/prior in front; the risk itself needs 1/prior.
+    rest = 1.0 - prior
+    return Part("NU", weight, (Term(1.0 / prior, "U", "N"), Term(-rest / prior, "N", "N")))
+
+
+def pn_risk() -> Risk:
+    """R_PN: positives against negatives."""
+    return Risk("PN", (_pn_part(1.0),))
+
+
+def pu_risk(prior: float) -> Risk:
+    """R_PU: positives against unlabelled rows, corrected; ``prior`` is that inside U."""
+    return Risk("PU", (_pu_part(1.0, check_prior(prior)),))
+
+
+def nu_risk(prior: float) -> Risk:
+    """R_NU: unlabelled rows against negatives, corrected; ``prior`` is that inside U."""
+    return Risk("NU", (_nu_part(1.0, check_prior(prior)),))
+
+
+def pnpu_risk(gamma: float, prior: float) -> Risk:
+    """(1 - gamma) R_PN + gamma R_PU, gamma in [0, 1]; ``prior`` is that inside U."""
+    gamma = _check_share("gamma", gamma, 0.0)
+    return _combine("PNPU", gamma, _pu_part(gamma, check_prior(prior)))
+
+
+def pnnu_risk(gamma: float, prior: float) -> Risk:
+    """(1 - gamma) R_PN + gamma R_NU, gamma in [0, 1]; ``prior`` is that inside U."""
+    gamma = _check_share("gamma", gamma, 0.0)
+    return _combine("PNNU", gamma, _nu_part(gamma, check_prior(prior)))
+
+
+def pnu_risk(eta: float, prior: float | None = None) -> Risk:
+    """R_PNPU(eta) for eta >= 0, R_PNNU(-eta) for eta < 0, eta in [-1, 1].
+
+    ``prior`` is that inside U; eta = 0 uses labelled rows only and needs none.
+    """
+    eta = _check_share("eta", eta, -1.0)
+    if eta == 0:
+        return Risk("PNU", (_pn_part(1.0),))
+    prior = check_prior(prior)
+    part = _pu_part(eta, prior) if eta > 0 else _nu_part(-eta, prior)
+    return _combine("PNU", abs(eta), part)
+
+
+def _combine(name: str, gamma: float, part: Part) -> Risk:
+    """Parts of weight zero are left out, so that a risk asks only for the rows it uses."""
+    parts = (_pn_part(1.0 - gamma), part)
+    return Risk(name, tuple(p for p in parts if p.weight != 0.0))
+
+
+#: Names that ``AUCClassifier(risk=...)`` understands.
+RISKS = ("pn", "pu", "nu", "pnu")
+
+
+def get_risk(name: str, *, prior: float | None = None, eta: float = 0.0) -> Risk:
+    """The risk called "pn", "pu", "nu" or "pnu"; ``prior`` is that inside U."""
+    if name == "pn":
+        return pn_risk()
+    if name in {"pu", "nu"}:
+        return pu_risk(check_prior(prior)) if name == "pu" else nu_risk(check_prior(prior))
+    if name == "pnu":
+        return pnu_risk(eta, prior)
+    raise ValueError(f"risk must be one of {', '.join(map(repr, RISKS))}; got {name!r}.")
+
+
+def gamma_bar(prior: float, n_positive: float, n_negative: float) -> tuple[float, float]:
+    """The paper's simple weights (gamma_PNPU, gamma_PNNU) for validation.
+
+    gamma_PNPU = 1 / (1 + prior^2 n_N / ((1-prior)^2 n_P)),
+    gamma_PNNU = 1 / (1 + (1-prior)^2 n_P / (prior^2 n_N)); ``prior`` is that inside U.
+    """
+    odds = (check_prior(prior) / (1.0 - prior)) ** 2
+    return (
+        1.0 / (1.0 + odds * n_negative / n_positive),
+        1.0 / (1.0 + n_positive / (odds * n_negative)),
+    )

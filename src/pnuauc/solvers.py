@@ -1,0 +1,267 @@
+"""Quadratic form plus ridge -> coefficients; L-BFGS for the other losses.
+
+An empirical PU or NU risk need not have a minimum: the squared one can be indefinite, the
+exponential one unbounded below. A saddle or a divergence is never returned. What is done instead,
+and that it was done, is told by a :class:`Correction`:
+
+- squared loss: the quadratic part is projected on the positive semi-definite matrices (negative
+  eigenvalues set to zero). The matrix it estimates, E (phi - phi')(phi - phi')' over pairs of a
+  positive and a negative row, is semi-definite, so the projection only moves the estimate nearer
+  to its target. Raising the ridge instead was refused: it shrinks every direction for the sake of
+  a few.
+- other losses: each part of the risk that can become negative enters through the smooth floor
+  s(r) = (r + sqrt(r^2 + d^2)) / 2, d = 1e-3: equal to r to within d^2/(4r) where the risk is
+  positive, never below zero. The risk it estimates is never negative either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, optimize
+from scipy.sparse.linalg import LinearOperator, cg, eigsh
+
+from pnuauc.risks import QuadraticForm
+
+__all__ = ["Correction", "PartAt", "RidgeSolution", "minimise", "solve_ridge"]
+
+FLOOR = 1e-3
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What was done about a risk without a minimum.
+
+    Attributes
+    ----------
+    kind : {"none", "psd_projection", "non_negative"}
+    message : str
+        One sentence for the user; empty when nothing was done.
+    n_negative : int
+        Negative eigenvalues set to zero (projection), or parts held at the floor.
+    lowest : float
+        The most negative eigenvalue, or the lowest value of a part, before the correction.
+    """
+
+    kind: str = "none"
+    message: str = ""
+    n_negative: int = 0
+    lowest: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.kind != "none"
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSolution:
+    """Coefficients, shape (n_alphas, b), what was corrected, and iterations (0: closed form)."""
+
+    coef: NDArray[np.float64]
+    correction: Correction
+    n_iter: int = 0
+
+
+def solve_ridge(form: QuadraticForm, alphas: Sequence[float], tol: float = 1e-10) -> RidgeSolution:
+    """argmin_w form(w) + alpha |w|^2 for every alpha: (H + alpha I) w = h.
+
+    One factorisation serves all alphas when H may be indefinite or alphas are many; with
+    alpha = 0 and a singular H the solution of least norm is returned. When H is an operator the
+    systems are solved by conjugate gradients and H is never formed.
+    """
+    alphas = [_check_alpha(alpha) for alpha in alphas]
+    if isinstance(form.quadratic, LinearOperator):
+        return _solve_matrix_free(form, alphas, tol)
+    if form.convex and len(alphas) <= 4 and min(alphas) > 0:
+        return RidgeSolution(_solve_by_cholesky(form, alphas), Correction())
+    values, vectors = linalg.eigh(form.quadratic, check_finite=False, driver="evd")
+    scale = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
+    negative = values < -1e-10 * scale
+    correction = _projection(values[negative])
+    kept = np.maximum(values, 0.0)
+    rotated = vectors.T @ form.linear
+    coefs = []
+    for alpha in alphas:
+        denominator = kept + alpha
+        usable = denominator > (1e-12 * scale if alpha == 0 else 0.0)
+        inverse = np.divide(1.0, denominator, out=np.zeros_like(denominator), where=usable)
+        coefs.append(vectors @ (inverse * rotated))
+    return RidgeSolution(np.array(coefs), correction)
+
+
+def _check_alpha(alpha: Any) -> float:
+    number = isinstance(alpha, Real) and not isinstance(alpha, bool)
+    if not number or not np.isfinite(alpha) or alpha < 0:
+        raise ValueError(f"alpha (the ridge) must be a finite number >= 0; got {alpha!r}.")
+    return float(alpha)
+
+
+def _solve_by_cholesky(form: QuadraticForm, alphas: Sequence[float]) -> NDArray[np.float64]:
+    coefs = []
+    for alpha in alphas:
+        system = form.quadratic.copy()
+        system.flat[:: len(system) + 1] += alpha
+        # a tiny alpha beside a huge H leaves the sum singular to rounding: least squares then
+        try:
+            factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
+            coefs.append(linalg.cho_solve(factor, form.linear, check_finite=False))
+        except linalg.LinAlgError:
+            system = form.quadratic + alpha * np.eye(len(form.linear))
+            coefs.append(linalg.lstsq(system, form.linear)[0])
+    return np.array(coefs)
+
+
+def _projection(removed: NDArray[np.float64]) -> Correction:
+    if not len(removed):
+        return Correction()
+    return Correction(
+        "psd_projection",
+        f"The empirical risk has no minimum: {len(removed)} direction(s) of negative curvature "
+        f"(lowest {removed.min():.3g}) were flattened. More rows, a smaller |eta|, or a better "
+        "prior avoid this.",
+        len(removed),
+        float(removed.min()),
+    )
+
+
+def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float) -> RidgeSolution:
+    operator, correction = form.quadratic, Correction()
+    if not form.convex:
+        values, vectors = _negative_eigenpairs(operator)
+        correction = _projection(values)
+        if correction:
+            operator = _deflated(operator, values, vectors)
+    coefs, n_iter = [], 0
+    for alpha in alphas:
+
+        def apply(v: NDArray[Any], shift: float = alpha) -> NDArray[Any]:
+            return operator.matvec(v) + shift * np.ravel(v)
+
+        system = LinearOperator(operator.shape, matvec=apply, dtype=np.float64)
+        steps: list[int] = []
+        coef, info = cg(
+            system, form.linear, rtol=tol, maxiter=5000, callback=lambda _, s=steps: s.append(1)
+        )
+        if info > 0:
+            raise ValueError(
+                f"Conjugate gradients did not reach {tol:g} in 5000 steps with alpha = {alpha:g}; "
+                "raise alpha or scale the features."
+            )
+        coefs.append(coef)
+        n_iter = max(n_iter, len(steps))
+    return RidgeSolution(np.array(coefs), correction, n_iter)
+
+
+def _negative_eigenpairs(
+    operator: LinearOperator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All negative eigenvalues and their vectors, by Lanczos from the low end, k doubling."""
+    b = operator.shape[0]
+    start = np.random.default_rng(0).standard_normal(b)  # fixed: fits must be repeatable
+    largest = float(eigsh(operator, k=1, which="LA", tol=1e-2, v0=start)[0][0])
+    k = 4
+    while True:
+        values, vectors = eigsh(operator, k=k, which="SA", tol=1e-8, v0=start)
+        negative = values < -1e-10 * max(abs(largest), float(-values.min()))
+        if not negative.all() or 2 * k >= b - 1:
+            return values[negative], vectors[:, negative]
+        k *= 2
+
+
+def _deflated(
+    operator: LinearOperator, values: NDArray[np.float64], vectors: NDArray[np.float64]
+) -> LinearOperator:
+    """operator - sum value v v': the projection on the semi-definite operators."""
+
+    def apply(v: NDArray[Any]) -> NDArray[Any]:
+        v = np.ravel(v)
+        return operator.matvec(v) - vectors @ (values * (vectors.T @ v))
+
+    return LinearOperator(operator.shape, matvec=apply, rmatvec=apply, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class PartAt:
+    """One part of a risk at some w: weight * value, with the gradient of the value, shape (b,).
+
+    ``bounded`` says that the value cannot be negative, so no floor is needed.
+    """
+
+    weight: float
+    value: float
+    gradient: NDArray[np.float64]
+    bounded: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where ``minimise`` stopped."""
+
+    coef: NDArray[np.float64]
+    n_iter: int
+    converged: bool
+    correction: Correction
+
+
+def minimise(
+    parts_at: Callable[[NDArray[np.float64]], list[PartAt]],
+    start: NDArray[np.float64],
+    alpha: float,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+) -> Minimum:
+    """argmin_w sum_k weight_k s(r_k(w)) + alpha |w|^2 by L-BFGS, s the smooth floor at zero.
+
+    Parameters
+    ----------
+    parts_at : callable, w of shape (b,) -> list of PartAt
+    start : ndarray, shape (b,)
+    alpha : float > 0 where a part is not bounded (else the problem may have no minimum)
+    max_iter, tol : limit of iterations, and of the largest gradient entry
+    """
+    alpha = _check_alpha(alpha)
+
+    def objective(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, gradient = alpha * float(w @ w), 2.0 * alpha * w
+        for part in parts_at(w):
+            lifted, slope = (part.value, 1.0) if part.bounded else _floor(part.value)
+            value += part.weight * lifted
+            gradient = gradient + part.weight * slope * part.gradient
+        if not np.isfinite(value) or not np.isfinite(gradient).all():
+            # an exponential loss can overflow on a long trial step; a high wall makes the line
+            # search come back
+            return 1e30, np.zeros_like(w)
+        return value, gradient
+
+    result = optimize.minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": max_iter, "gtol": tol, "ftol": 1e-14, "maxcor": 20, "maxls": 50},
+    )
+    lows = [p.value for p in parts_at(result.x) if not p.bounded and p.value < FLOOR]
+    correction = Correction()
+    if lows:
+        correction = Correction(
+            "non_negative",
+            "The empirical risk reached zero and was held there: without the floor it would fall "
+            f"below (lowest part {min(lows):.3g}). A larger alpha, more rows or a better prior "
+            "avoid this.",
+            len(lows),
+            float(min(lows)),
+        )
+    converged = bool(result.success or result.status == 2)
+    return Minimum(result.x, max(int(result.nit), 1), converged, correction)
+
+
+def _floor(r: float) -> tuple[float, float]:
+    """s(r) = (r + sqrt(r^2 + d^2))/2 and its slope; a smooth max(r, 0)."""
+    root = float(np.hypot(r, FLOOR))
+    # for r < 0 the direct sum cancels; the conjugate form does not
+    value = (r + root) / 2 if r >= 0 else FLOOR**2 / (2 * (root - r))
+    return value, value / root

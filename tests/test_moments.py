@@ -1,0 +1,118 @@
+"""Moments: centred, mergeable, exact to rounding."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from pnuauc.moments import Moments, fold, row_blocks
+
+
+def reference(rows, weight=None):
+    """Count, mean and scatter in extended precision."""
+    x = np.asarray(rows, dtype=np.longdouble)
+    w = np.ones(len(x), dtype=np.longdouble) if weight is None else weight.astype(np.longdouble)
+    mean = (w[:, None] * x).sum(axis=0) / w.sum()
+    c = x - mean
+    return float(w.sum()), mean, (w[:, None, None] * c[:, :, None] * c[:, None, :]).sum(axis=0)
+
+
+def assert_same(found, n, mean, scatter, rtol):
+    scale = np.abs(np.asarray(scatter, dtype=float)).max()
+    assert found.n == pytest.approx(n, rel=1e-15)
+    np.testing.assert_allclose(found.mean, np.asarray(mean, dtype=float), rtol=rtol)
+    np.testing.assert_allclose(
+        found.scatter, np.asarray(scatter, dtype=float), rtol=rtol, atol=rtol * scale
+    )
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0, 1e4, 1e8])
+def test_offsets_do_not_lose_the_variance(offset):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((500, 4)) + offset
+    assert_same(Moments.from_rows(rows), *reference(rows), rtol=1e-12)
+
+
+@given(
+    st.integers(1, 60),
+    st.integers(1, 5),
+    st.lists(st.integers(0, 60), max_size=5),
+    st.sampled_from([0.0, 1e3, 1e8]),
+    st.booleans(),
+)
+def test_split_and_merge_equals_whole(n, b, cuts, offset, weighted):
+    rng = np.random.default_rng(n * 7 + b)
+    rows = rng.standard_normal((n, b)) + offset
+    weight = rng.integers(1, 4, n).astype(float) if weighted else None
+    edges = [0, *sorted(min(c, n) for c in cuts), n]
+    total = Moments.zero(b)
+    for low, high in itertools.pairwise(edges):
+        part = None if weight is None else weight[low:high]
+        total = total + Moments.from_rows(rows[low:high], part)
+    assert_same(total, *reference(rows, weight), rtol=1e-12)
+
+
+def test_weight_of_two_equals_a_row_twice():
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((30, 3))
+    weight = rng.integers(0, 4, 30).astype(float)
+    weighted = Moments.from_rows(rows, weight)
+    repeated = Moments.from_rows(rows.repeat(weight.astype(int), axis=0))
+    assert_same(weighted, repeated.n, repeated.mean, repeated.scatter, rtol=1e-13)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sparse_and_matrix_free_agree_with_dense(weighted):
+    rng = np.random.default_rng(2)
+    rows = rng.standard_normal((40, 6)) * (rng.random((40, 6)) < 0.4)
+    weight = rng.random(40) + 0.5 if weighted else None
+    dense = Moments.from_rows(rows, weight)
+    assert_same(
+        Moments.from_rows(sparse.csr_matrix(rows), weight),
+        dense.n,
+        dense.mean,
+        dense.scatter,
+        rtol=1e-12,
+    )
+    for given_rows in (rows, sparse.csr_matrix(rows)):
+        lazy = Moments.matrix_free(given_rows, weight)
+        v = rng.standard_normal(6)
+        np.testing.assert_allclose(lazy.scatter @ v, dense.scatter @ v, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(lazy.mean, dense.mean)
+
+
+def test_float32_rows_merge_in_double():
+    rng = np.random.default_rng(3)
+    rows = (rng.standard_normal((4000, 3)) + 100).astype(np.float32)
+    total = Moments.zero(3)
+    for block in row_blocks(4000, 300):
+        total = total + Moments.from_rows(rows[block])
+    assert total.scatter.dtype == np.float64
+    assert_same(total, *reference(rows), rtol=1e-4)
+    np.testing.assert_allclose(total.mean, rows.astype(float).mean(axis=0), rtol=1e-7)
+
+
+def test_no_rows_are_neutral():
+    empty = Moments.from_rows(np.empty((0, 2)))
+    some = Moments.from_rows(np.array([[1.0, 2.0], [3.0, 5.0]]))
+    assert (empty + some).n == (some + empty).n == 2
+    assert empty.n == 0
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_fold_merges_in_order_whatever_the_threads(n_threads):
+    result = fold(lambda i: [i], range(50), lambda a, b: a + b, [], n_threads)
+    assert result == list(range(50))
+
+
+def test_fold_passes_errors_on():
+    with pytest.raises(ZeroDivisionError):
+        fold(lambda i: 1 / i, [1, 0], lambda a, b: a, None, 2)
+
+
+def test_blocks_cover_all_rows_once():
+    covered = [i for block in row_blocks(10, 4) for i in range(10)[block]]
+    assert covered == list(range(10))
