@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
@@ -301,7 +302,20 @@ def read_training_rows(
         unlabeled_label=estimator.unlabeled_label,
     )
     check_consistent_length(X, roles.codes)
+    _check_variation(X)
     return X, roles, check_weights(sample_weight, X)
+
+
+def _check_variation(X: Any) -> None:
+    """One clear error if every row is the same; a look at the first rows nearly always settles."""
+    for rows in (X[:100], X):
+        spread = rows.max(axis=0) - rows.min(axis=0)
+        if spread.nnz if sparse.issparse(spread) else np.any(spread):
+            return
+    raise ValueError(
+        "All rows are identical: no feature varies, so there is nothing to rank by. "
+        "Give at least one column that differs between rows."
+    )
 
 
 def rows_by_role(
