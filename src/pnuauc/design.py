@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pnuauc.basis import IdentityBasis
 from pnuauc.moments import Moments, fold, row_blocks
 
-__all__ = ["Design", "block_scores", "default_block_size", "upper_threshold"]
+__all__ = ["Design", "block_scores", "default_block_size", "ranking_threshold", "upper_threshold"]
 
 #: Bytes of one block of features: small enough to stay in a core's cache, large enough for BLAS.
 BLOCK_BYTES = 4 * 2**20
@@ -165,3 +165,19 @@ def upper_threshold(
     above = np.searchsorted(ranked, ranked[place], side="right")
     upper = ranked[above] if above < len(ranked) else ranked[place]
     return float(ranked[place] + 0.5 * (upper - ranked[place]))
+
+
+def ranking_threshold(design: Design, coef: NDArray[np.float64], prior: float | None) -> float:
+    """The score that a share ``prior`` of the unlabelled rows exceeds.
+
+    Without unlabelled rows (or prior): the score that as many labelled rows exceed as there are
+    positives among them.
+    """
+    scores = design.scores(coef)
+    if "U" in scores and prior is not None:
+        return upper_threshold(scores["U"], prior, design.weights["U"])
+    known = [role for role in "PN" if role in scores]
+    weight = [design.role_weights(role) for role in known]
+    share = float(weight[0].sum() / sum(w.sum() for w in weight)) if "P" in known else 0.0
+    pooled = np.concatenate([scores[role] for role in known])
+    return upper_threshold(pooled, share, np.concatenate(weight))

@@ -19,17 +19,15 @@ from sklearn.utils.validation import (
 )
 
 from pnuauc.basis import BASES, check_weights
-from pnuauc.design import Design, block_scores, upper_threshold
+from pnuauc.design import Design, block_scores, ranking_threshold
 from pnuauc.exceptions import CorrectionWarning
+from pnuauc.fitting import fit_iteratively, fit_squared
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import Loss, get_loss
 from pnuauc.risks import RISKS, Risk, check_prior, get_risk
-from pnuauc.solvers import Correction, PartAt, minimise, solve_ridge
+from pnuauc.solvers import Correction
 
 __all__ = ["AUCClassifier"]
-
-#: Widths of the smoothing that hinge and absolute loss go through, each started from the last.
-SMOOTHING = (0.5, 0.1, 0.01, 0.001)
 
 
 class _RankingMixin(ClassifierMixin):
@@ -83,9 +81,10 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
     loss : str, default="squared"
         "squared" (closed form), "exponential", "logistic", "squared_hinge", "hinge", "absolute".
         The last two go through a smoothing of width 0.001 around their kinks.
-    basis : {"gaussian", "linear", "identity"} or transformer, default="gaussian"
-        Feature map phi; "identity" is a linear model in the columns themselves, solved without
-        forming a d x d matrix when there are more than 2,000 of them.
+    basis : {"gaussian", "multiscale", "linear", "identity"} or transformer, default="gaussian"
+        Feature map phi; "multiscale" puts Gaussians of three widths on every centre; "identity"
+        is a linear model in the columns themselves, solved without forming a d x d matrix when
+        there are more than 2,000 of them.
     n_basis : int, default=200
         Number of centres for "gaussian" and "linear".
     width : float or str, default="median"
@@ -186,13 +185,11 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         n_features = int(self.basis_.features(X[:1]).shape[1])
         threads = effective_n_jobs(self.n_jobs)
         design = Design(X, rows, self.basis_, n_features, weight, n_threads=threads)
-        if loss.name == "squared":
-            self._solve_squared(risk, design)
-        else:
-            self._solve_iteratively(risk, loss, design)
+        self._solve(risk, loss, design)
         _warn_of(self.correction_)
         self.classes_ = roles.classes
-        self._set_threshold(design)
+        self.threshold_ = ranking_threshold(design, self.coef_, self.prior_)
+        self.intercept_ = -self.threshold_
         return self
 
     def _make_risk(self, X: Any, roles: Roles) -> tuple[Risk, float | None]:
@@ -205,6 +202,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
             return _Foreign(clone(self.basis))
         settings: dict[str, dict[str, Any]] = {
             "gaussian": {"n_centers": self.n_basis, "width": self.width},
+            "multiscale": {"n_centers": self.n_basis},
             "linear": {"n_centers": self.n_basis},
             "identity": {},
         }
@@ -218,29 +216,17 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
             basis.set_params(random_state=self.random_state)
         return basis
 
-    def _solve_squared(self, risk: Risk, design: Design) -> None:
-        form = risk.quadratic_form(design.moments())
-        solution = solve_ridge(form, [self.alpha])
-        self.coef_ = solution.coef[0]
-        self.correction_ = solution.correction
-        self.n_iter_ = max(solution.n_iter, 1)
-
-    def _solve_iteratively(self, risk: Risk, loss: Loss, design: Design) -> None:
-        self.coef_ = np.zeros(design.n_features)
-        self.n_iter_ = 0
-        stages = [loss] if loss.differentiable else [loss.smoothed(w) for w in SMOOTHING]
-        for stage in stages:
-
-            def parts_at(w: NDArray[np.float64], stage: Loss = stage) -> list[PartAt]:
-                found = risk.part_gradients(stage, design.scores(w), design.weights)
-                return [
-                    PartAt(part.weight, value, design.pullback(gradient), part.bounded)
-                    for part, value, gradient in found
-                ]
-
-            minimum = minimise(parts_at, self.coef_, self.alpha, self.max_iter, self.tol)
-            self.coef_, self.correction_ = minimum.coef, minimum.correction
-            self.n_iter_ += minimum.n_iter
+    def _solve(self, risk: Risk, loss: Loss, design: Design) -> None:
+        if loss.name == "squared":
+            solution = fit_squared(risk, design, [self.alpha])
+            self.coef_, self.correction_ = solution.coef[0], solution.correction
+            self.n_iter_ = max(solution.n_iter, 1)
+            return
+        minimum = fit_iteratively(
+            risk, loss, design, self.alpha, max_iter=self.max_iter, tol=self.tol
+        )
+        self.coef_, self.correction_ = minimum.coef, minimum.correction
+        self.n_iter_ = minimum.n_iter
         if not minimum.converged:
             warnings.warn(
                 f"L-BFGS stopped after {self.n_iter_} iterations before reaching tol={self.tol:g}; "
@@ -248,18 +234,6 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _set_threshold(self, design: Design) -> None:
-        scores = design.scores(self.coef_)
-        if "U" in scores and self.prior_ is not None:
-            self.threshold_ = upper_threshold(scores["U"], self.prior_, design.weights["U"])
-        else:
-            known = [role for role in "PN" if role in scores]
-            weight = [design.role_weights(role) for role in known]
-            share = float(weight[0].sum() / sum(w.sum() for w in weight)) if "P" in known else 0.0
-            pooled = np.concatenate([scores[role] for role in known])
-            self.threshold_ = upper_threshold(pooled, share, np.concatenate(weight))
-        self.intercept_ = -self.threshold_
 
 
 def fit_basis(basis: Any, X: Any, weight: NDArray[np.float64] | None) -> None:
