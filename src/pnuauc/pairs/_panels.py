@@ -55,9 +55,9 @@ class _Compressed:
         return self.sample.restore(ranked)
 
 
-def _compress(sample: Sample, shift: float) -> _Compressed:
+def _compress(sample: Sample) -> _Compressed:
     ranked = Ranked.of(sample)
-    scores = ranked.scores - shift
+    scores = ranked.scores
     panel = np.floor(scores)
     local = scores - panel
     starts = np.flatnonzero(np.append(True, panel[1:] != panel[:-1]))
@@ -156,14 +156,13 @@ class _Table:
 
 def _tabulate(loss: Loss, a: Sample, b: Sample) -> _Table:
     assert isinstance(loss, SmoothLoss)
-    shift = float(b.scores[0])  # takes a large common offset away without rounding
     # The pair with the smallest margin alone outweighs everything beyond the cut by e^26 = 2e11.
     row = np.argmin(np.where(a.weight > 0.0, a.scores, np.inf))
     column = np.argmax(np.where(b.weight > 0.0, b.scores, -np.inf))
     smallest = float(a.scores[row] - b.scores[column])
     share = -float(np.log(a.weight[row]) + np.log(b.weight[column]))
     cut = max(smallest, 0.0) + 26.0 + share
-    return _Table(loss, _compress(a, shift), _compress(b, shift), cut)
+    return _Table(loss, _compress(a), _compress(b), cut)
 
 
 def smooth_mean(loss: Loss, a: Sample, b: Sample) -> float:

@@ -14,7 +14,7 @@ from pnuauc.pairs._samples import Sample, Slopes
 
 def piecewise_mean(loss: Loss, a: Sample, b: Sample) -> float:
     assert isinstance(loss, PiecewisePolynomial)
-    ranked_a, ranked_b = Ranked.of(a), Ranked.of(b)
+    ranked_a, ranked_b = Ranked.unordered(a), Ranked.unordered(b)
     (sums,) = _piecewise_sums(loss.breakpoints, [loss.pieces], ranked_a.scores, ranked_b)
     return float(np.dot(ranked_a.weight, sums))
 
@@ -104,6 +104,13 @@ class Ranked:
     @classmethod
     def of(cls, sample: Sample) -> Ranked:
         return cls(sample.scores[sample.order], sample.weight[sample.order])
+
+    @classmethod
+    def unordered(cls, sample: Sample) -> Ranked:
+        """The same where nobody asks which score was whose: equal weights need no argsort."""
+        if np.all(sample.weight == sample.weight[0]):
+            return cls(np.sort(sample.scores), sample.weight)
+        return cls.of(sample)
 
     @cached_property
     def mirrored(self) -> Ranked:
