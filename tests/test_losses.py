@@ -49,7 +49,7 @@ def formula(loss: Loss):
     scope = {"exp": np.exp, "log": np.log, "max": np.maximum, "abs": np.abs, "sign": np.sign}
     if dataclasses.is_dataclass(loss):
         scope |= {field.name: getattr(loss, field.name) for field in dataclasses.fields(loss)}
-    code = text[1].replace("^", "**")
+    code = re.sub(r"(\d) (width)", r"\1 * \2", text[1].replace("^", "**"))
     parts = re.fullmatch(r"(.*) for (.*), else (.*)", code)
     if parts is None:
         return lambda m: eval(code, scope | {"m": m})
