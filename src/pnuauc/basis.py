@@ -171,10 +171,10 @@ class MultiscaleBasis(_CenterBasis):
         parsed = [parse_width(width) for width in self.widths]
         if not parsed:
             raise ValueError("widths must name at least one width.")
-        self.median_distance_ = None
-        if any(relative for _, relative in parsed):
-            self.median_distance_ = median_distance(X, self.random_state, sample_weight)
-        self.widths_ = np.array([f * self.median_distance_ if r else f for f, r in parsed])
+        relative = any(r for _, r in parsed)
+        median = median_distance(X, self.random_state, sample_weight) if relative else 1.0
+        self.median_distance_ = median if relative else None
+        self.widths_ = np.array([f * median if r else f for f, r in parsed])
         return self
 
     @property

@@ -175,7 +175,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
         rows = rows_by_role(roles, weight)
         loss = get_loss(self.loss)
-        self.risk_ = _choose_risk(self.risk, roles)
+        self.risk_ = choose_risk(self.risk, roles)
         risk, self.prior_ = self._make_risk(X, roles)
         risk.check_roles(
             {r: len(i) if weight is None else weight[i].sum() for r, i in rows.items()}
@@ -194,7 +194,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
 
     def _make_risk(self, X: Any, roles: Roles) -> tuple[Risk, float | None]:
         uses_unlabeled = self.risk_ in {"pu", "nu"} or (self.risk_ == "pnu" and self.eta != 0)
-        prior = resolve_prior(self.prior, X, roles) if uses_unlabeled else _optional(self.prior)
+        prior = resolve_prior(self.prior, X, roles, needed=uses_unlabeled)
         return get_risk(self.risk_, prior=prior, eta=self.eta), prior
 
     def _make_basis(self) -> Any:
@@ -302,7 +302,7 @@ def rows_by_role(
     return {role: index[weight[index] > 0] for role, index in rows.items()}
 
 
-def _choose_risk(risk: Any, roles: Roles) -> str:
+def choose_risk(risk: Any, roles: Roles) -> str:
     if risk == "auto":
         if roles.setting not in {"PN", "PU", "NU", "PNU"}:
             raise ValueError(
@@ -316,19 +316,17 @@ def _choose_risk(risk: Any, roles: Roles) -> str:
     return str(risk)
 
 
-def _optional(prior: Any) -> float | None:
-    return check_prior(prior) if isinstance(prior, (int, float)) else None
-
-
-def resolve_prior(prior: Any, X: Any, roles: Roles) -> float:
+def resolve_prior(prior: Any, X: Any, roles: Roles, *, needed: bool) -> float | None:
     """A number as it is; an estimator is fitted on the rows. Always the prior inside U."""
+    if hasattr(prior, "fit"):
+        return check_prior(float(clone(prior).fit(X, roles.codes).prior_)) if needed else None
+    if prior is None and not needed:
+        return None
     if prior is None:
         raise ValueError(
             "This risk needs prior, the share of positives among the unlabelled rows: pass a "
             "number strictly between 0 and 1."
         )
-    if hasattr(prior, "fit"):
-        return check_prior(float(clone(prior).fit(X, roles.codes).prior_))
     return check_prior(prior)
 
 

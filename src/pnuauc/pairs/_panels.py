@@ -154,7 +154,8 @@ class _Table:
     def far_mass(self) -> Floats:
         """Per column, the weight of the rows that have it in their linear tail."""
         mass = np.add.reduceat(self.a.weight, np.arange(0, self.at_a.size, _ROWS))
-        return np.cumsum(np.bincount(self.first_far, mass, self.at_b.size + 1))[:-1]
+        counts: Floats = np.bincount(self.first_far, mass, self.at_b.size + 1).astype(np.float64)
+        return np.cumsum(counts)[:-1]
 
 
 def _tabulate(loss: Loss, a: Sample, b: Sample) -> _Table:
@@ -187,8 +188,8 @@ def smooth_mean(loss: Loss, a: Sample, b: Sample) -> float:
     table = _tabulate(loss, a, b)
     value = float(np.dot(table.a.weight, table.far_sums()[1]))
     for rows, columns, margins in table.near():
-        value += table.a.weight[rows] @ loss.value(margins) @ table.b.weight[columns]
-    return float(value)
+        value += float(table.a.weight[rows] @ loss.value(margins) @ table.b.weight[columns])
+    return value
 
 
 def smooth_slopes(loss: Loss, a: Sample, b: Sample) -> Slopes:
@@ -199,7 +200,7 @@ def smooth_slopes(loss: Loss, a: Sample, b: Sample) -> Slopes:
     for rows, columns, margins in table.near():
         losses, slopes = loss.value_and_derivative(margins)
         weight_a, weight_b = table.a.weight[rows], table.b.weight[columns]
-        value += weight_a @ losses @ weight_b
+        value += float(weight_a @ losses @ weight_b)
         row_slopes[rows] += slopes @ weight_b
         column_slopes[columns] += weight_a @ slopes
-    return float(value), table.a.expand(row_slopes), table.b.expand(column_slopes)
+    return value, table.a.expand(row_slopes), table.b.expand(column_slopes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -124,18 +124,18 @@ def explain(
     near = [p["value"] for p in curves["eta"] if p["risk"] <= mean[best] + error[best]]
     gain, gain_error = _gain(criterion, candidates, choice)
     eta_mean = float(choice.weights @ candidates.eta[choice.kept])
-    report = {
-        "criterion": criterion.name,
-        "criterion_weights": criterion.weights,
-        "curves": curves,
-        "eta_mean": eta_mean,
-        "eta_low": float(min(near)),
-        "eta_high": float(max(near)),
-        "gain": gain,
-        "gain_std_error": gain_error,
-        "rank_correlation": rank_correlation,
-    }
-    return SelectionReport(**report, message=_in_words(report, len(choice.kept)))
+    report = SelectionReport(
+        criterion=criterion.name,
+        criterion_weights=criterion.weights,
+        curves=curves,
+        eta_mean=eta_mean,
+        eta_low=float(min(near)),
+        eta_high=float(max(near)),
+        gain=gain,
+        gain_std_error=gain_error,
+        rank_correlation=rank_correlation,
+    )
+    return replace(report, message=_in_words(report, len(choice.kept)))
 
 
 def _curve(
@@ -176,17 +176,14 @@ def _gain(
     return float(difference.mean()), error
 
 
-def _in_words(report: dict[str, Any], n_kept: int) -> str:
-    if report["gain"] is None:
+def _in_words(report: SelectionReport, n_kept: int) -> str:
+    if report.gain is None or report.gain_std_error is None:
         return f"{n_kept} candidate(s) kept; unlabelled rows had a fixed weight."
-    sure = (
-        f"any eta from {report['eta_low']:g} to {report['eta_high']:g} is as good within one "
-        "standard error"
-    )
-    gain = 100 * report["gain"]
-    verdict = "helped" if gain > 200 * report["gain_std_error"] else "made no clear difference"
+    gain, error = 100 * report.gain, 100 * report.gain_std_error
+    verdict = "helped" if gain > 2 * error else "made no clear difference"
     return (
-        f"{n_kept} candidate(s) kept, mean eta {report['eta_mean']:+.2f} ({sure}). Compared with "
-        f"labelled rows only, the estimated AUC changed by {gain:+.1f} points (standard error "
-        f"{100 * report['gain_std_error']:.1f}): the unlabelled rows {verdict}."
+        f"{n_kept} candidate(s) kept, mean eta {report.eta_mean:+.2f} (any eta from "
+        f"{report.eta_low:g} to {report.eta_high:g} is as good within one standard error). "
+        f"Compared with labelled rows only, the validation AUC changed by {gain:+.1f} points "
+        f"(standard error {error:.1f}): the unlabelled rows {verdict}."
     )

@@ -45,14 +45,21 @@ class Criterion:
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """Mean over the folds that have a value, shape (n_candidates,)."""
-        return np.nanmean(self.fold_risks, axis=0)
+        """Mean over the folds that have a value, shape (n_candidates,); NaN where none has."""
+        n = (~np.isnan(self.fold_risks)).sum(axis=0)
+        return np.where(n > 0, np.nansum(self.fold_risks, axis=0) / np.maximum(n, 1), np.nan)
+
+    @property
+    def std(self) -> NDArray[np.float64]:
+        """Standard deviation over the folds that have a value, shape (n_candidates,)."""
+        n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
+        return np.sqrt(np.nansum((self.fold_risks - self.mean) ** 2, axis=0) / n)
 
     @property
     def std_error(self) -> NDArray[np.float64]:
         """Standard error over folds, shape (n_candidates,); zero with a single fold."""
         n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
-        return np.nanstd(self.fold_risks, axis=0) / np.sqrt(np.maximum(n - 1, 1))
+        return self.std / np.sqrt(np.maximum(n - 1, 1))
 
 
 def validation_risks(
@@ -71,7 +78,7 @@ def validation_risks(
     parts = np.array([[c.risks(prior)[part] for part in PARTS] for c in counts])  # (K, 3, c)
     if setting != "PNU" or prior is None:
         only = setting if setting in PARTS else "PN"
-        chosen = tuple(float(part == only) for part in PARTS)
+        chosen = (float(only == "PN"), float(only == "PU"), float(only == "NU"))
         return Criterion(name, parts[:, PARTS.index(only)], {"all": chosen})
     weights = _weights(name, counts, prior)
     per_candidate = np.array(

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from pnuauc.basis import MultiscaleBasis
 from pnuauc.moments import Moments, fold, row_blocks
-from pnuauc.risks import Risk
+from pnuauc.risks import QuadraticForm, Risk
 from pnuauc.selection._counts import FoldCounts, count_below
 from pnuauc.selection._folds import FoldedRows
 from pnuauc.solvers import solve_ridge
@@ -139,15 +139,15 @@ class Engine:
     def fit_folds(self) -> list[Fitted]:
         """Every candidate with each fold left out in turn.
 
-        A candidate whose risk has no minimum is left NaN, unless no candidate is sure to have
-        one: then all are projected (see :mod:`pnuauc.solvers`).
+        A candidate whose risk has no minimum is left NaN. Where the grid lacks eta = 0, the one
+        that always has a minimum, it is projected instead (see :mod:`pnuauc.solvers`).
         """
-        n_scales, n_etas, n_alphas = self.shape
+        n_scales = self.shape[0]
         jobs = [(out, j) for out in range(self.folded.n_folds) for j in range(n_scales)]
 
         def solve(job: tuple[int, int]) -> Fitted:
             moments = self._training(*job)
-            return _solve_all(self.risks, self.alphas, moments, self._project(moments))
+            return _solve_all(self.risks, self.alphas, moments, self._indefinite)
 
         solved = self._map(solve, jobs)
         self._tick("solving", 1.0)
@@ -173,9 +173,10 @@ class Engine:
             np.array([f.corrected[a] for f, a in rows]),
         )
 
-    def _project(self, moments: dict[str, Moments]) -> str:
-        sure = any(risk.quadratic_form(moments).convex for risk in self.risks[:1] + self.risks[-1:])
-        return "drop" if sure or len(self.risks) > 1 else "project"
+    @property
+    def _indefinite(self) -> str:
+        """What to do with a risk that has no minimum: with other etas to choose from, drop it."""
+        return "drop" if any(risk.roles == "PN" for risk in self.risks) else "project"
 
     def _map(self, function: Callable[[Any], Fitted], jobs: list[Any]) -> list[Fitted]:
         # many small systems: BLAS threads cost more than they give, threads over systems do not
@@ -265,11 +266,12 @@ def _solve_all(
     """All (eta, alpha) of one scale on one training set; ``indefinite`` is "drop" or "project"."""
     coefs, corrected = [], []
     for risk in risks:
-        form = risk.quadratic_form(moments)
-        if indefinite == "drop" and not form.convex:
+        form: QuadraticForm | None = risk.quadratic_form(moments)
+        if form is not None and indefinite == "drop" and not form.convex:
             form = form.if_semidefinite()
         if form is None:
-            coefs.append(np.full((len(alphas), len(moments["N"].mean)), np.nan))
+            b = len(next(iter(moments.values())).mean)
+            coefs.append(np.full((len(alphas), b), np.nan))
             corrected.append([True] * len(alphas))
             continue
         solution = solve_ridge(form, alphas)
