@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from pnuauc.basis import MultiscaleBasis
+from pnuauc.exceptions import MissingRoleError
 from pnuauc.moments import Moments, fold, row_blocks
 from pnuauc.risks import QuadraticForm, Risk
 from pnuauc.selection._counts import FoldCounts, count_below
@@ -42,11 +42,14 @@ class Fitted:
         Standard deviation of the candidate's scores over all training rows.
     corrected : ndarray of bool, shape (n_candidates,)
         Whether the risk had no minimum.
+    n_iter : int
+        Iterations of the longest fit; 1 for a closed form.
     """
 
     coef: NDArray[np.float64]
     spread: NDArray[np.float64]
     corrected: NDArray[np.bool_]
+    n_iter: int = 1
 
 
 class Engine:
@@ -104,7 +107,7 @@ class Engine:
         zero = [Moments.zero(self.basis.n_features)] * self.basis.n_scales
         summarise = (
             Moments.from_bounded_rows
-            if isinstance(self.basis, MultiscaleBasis)
+            if getattr(self.basis, "bounded", False)
             else Moments.from_rows
         )
         found = {}
@@ -260,15 +263,22 @@ def _stack(parts: list[Fitted]) -> Fitted:
     )
 
 
+def _usable_form(risk: Risk, moments: dict[str, Moments]) -> QuadraticForm | None:
+    """The risk's form if it has a minimum; None if not, or if a fold left a role too few rows."""
+    try:
+        form = risk.quadratic_form(moments)
+    except MissingRoleError:
+        return None
+    return form if form.convex else form.if_semidefinite()
+
+
 def _solve_all(
     risks: Sequence[Risk], alphas: Sequence[float], moments: dict[str, Moments], indefinite: str
 ) -> Fitted:
     """All (eta, alpha) of one scale on one training set; ``indefinite`` is "drop" or "project"."""
     coefs, corrected = [], []
     for risk in risks:
-        form: QuadraticForm | None = risk.quadratic_form(moments)
-        if form is not None and indefinite == "drop" and not form.convex:
-            form = form.if_semidefinite()
+        form = _usable_form(risk, moments) if indefinite == "drop" else risk.quadratic_form(moments)
         if form is None:
             b = len(next(iter(moments.values())).mean)
             coefs.append(np.full((len(alphas), b), np.nan))
