@@ -12,6 +12,8 @@ from pnuauc.exceptions import PriorNotIdentifiedError
 
 __all__ = ["PriorValue", "missing_prior", "read_prior"]
 
+_NEAR = 1e-9
+
 
 @dataclass(frozen=True)
 class PriorValue:
@@ -65,7 +67,10 @@ def _checked(value: float) -> float:
             f"prior is the share of positives among the unlabelled rows and must lie in [0, 1], "
             f"got {value}."
         )
-    return value
+    # 1/prior must stay a number: what is nearer to an end than one row in a billion is the end
+    if value < _NEAR:
+        return 0.0
+    return 1.0 if value > 1.0 - _NEAR else value
 
 
 def missing_prior(purpose: str) -> PriorNotIdentifiedError:
