@@ -216,6 +216,21 @@ def test_prior_uncertainty_is_carried_by_the_delta_method():
     assert (same.low, same.high) == pytest.approx((pair.low, pair.high))
 
 
+def test_intervals_cover_when_the_prior_is_estimated():
+    """400 draws, prior estimated with standard error .08: passing that error on keeps coverage in
+    91.5 to 98.5%; taking the estimate as known loses at least 10 points of it."""
+    rng = np.random.default_rng(0)
+    truth, hits = stats.norm.cdf(np.sqrt(0.5)), np.zeros(2)
+    for seed in range(400):
+        y, scores = make(seed, 300, 0, 3000)
+        found = float(np.clip(rng.normal(0.3, 0.08), 0.02, 0.6))
+        for k, prior in enumerate((SimpleNamespace(prior_=found, std_error_=0.08), found)):
+            result = auc_estimate(y, scores, prior, "pu")
+            hits[k] += result.low <= truth <= result.high
+    assert 0.915 <= hits[0] / 400 <= 0.985
+    assert hits[0] - hits[1] > 40
+
+
 def test_an_unsure_prior_moves_weight_to_pn():
     y, scores = make(2, 50, 50, 2000)
     known = auc_estimate(y, scores, 0.3)

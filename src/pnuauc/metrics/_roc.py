@@ -11,7 +11,7 @@ positives inside U,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,15 @@ class RocEstimate:
     auc: AUCEstimate
     method: str
     level: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Lists and plain values, the infinite first threshold as None: ready for JSON."""
+        result: dict[str, Any] = {
+            k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()
+        }
+        result["thresholds"][0] = None
+        result["auc"] = self.auc.to_dict()
+        return result
 
 
 def roc_curve_estimate(
@@ -211,6 +220,10 @@ class ThresholdEstimate:
     expected_positives: Interval | None
     prior: float | None
     level: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and dicts of value, low, high: ready for JSON."""
+        return asdict(self)
 
 
 def threshold_estimate(
