@@ -313,6 +313,8 @@ def test_satterthwaite_and_quantile_limits():
     low, high = logit_t_interval(1.02, 0.03, 50.0, 0.95, (0.0, 1.0))
     assert low < 0.95
     assert high == 1.0
+    grid = [logit_t_interval(x, 0.1, 9.0, 0.95, (0.0, 1.0)) for x in np.linspace(-0.2, 1.2, 2801)]
+    assert np.max(np.abs(np.diff(grid, axis=0))) < 0.003  # no jump anywhere, steps are 0.0005
 
 
 def test_extreme_priors():
