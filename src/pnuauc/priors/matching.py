@@ -73,7 +73,7 @@ class _MatchingPrior(BaseTwoSamplePrior):
         low, high = np.quantile(replicates, [tail, 1 - tail])
         z = _rise_to_one(value_p, value_u, int(curve.argmin()))
         doubt = None
-        if z < 2.33:
+        if z < 1.645:
             doubt = (
                 "All of the unlabelled rows could come from the labelled class, so the prior is "
                 "not identified: either U holds one class only or the columns of X say nothing "
