@@ -25,6 +25,7 @@ class FixedFolds:
         self.k = k
 
     def split(self, X, y):
+        y = np.nan_to_num(y, nan=-1)
         place = np.empty(len(y), dtype=int)
         for code in np.unique(y):
             place[y == code] = np.arange(np.sum(y == code)) % self.k
@@ -258,6 +259,18 @@ def test_the_report_explains_the_choice():
     assert set(report.to_dict()) >= {"curves", "gain", "message"}
 
 
+def test_the_splitters_of_metrics_fit_in():
+    from pnuauc.metrics import RoleStratifiedKFold
+
+    X, y, X_test, truth = draw(sizes=(12, 20, 200), distance=1.5)
+    splitter = RoleStratifiedKFold(3, shuffle=True, random_state=0)
+    model = AUCClassifierCV(prior=0.2, cv=splitter, random_state=0, **GRID)
+    keep = y != 0
+    model.fit(X[keep], np.where(y == 1, 1, np.nan)[keep])
+    assert model.cv_results_["split2_test_risk"].shape == (4,)
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.8
+
+
 def test_folds_share_out_every_role():
     rows = {"P": np.arange(7), "N": np.arange(7, 40), "U": np.arange(40, 240)}
     folded = fold_rows(rows, 5, None, None, 0)
@@ -294,7 +307,7 @@ class Overlapping(FixedFolds):
         ({"cv": "five"}, "cv must be"),
         ({"cv": Overlapping(3)}, "overlap"),
         ({"keep": 0}, "keep must be"),
-        ({"prior": None}, "needs prior"),
+        ({"prior": "high"}, "strictly between 0 and 1"),
     ],
 )
 def test_bad_settings_get_one_sentence(params, message):

@@ -100,7 +100,8 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     loss : str, default="squared"
         Other losses fit every candidate on its own, which takes far longer.
     prior : float or prior estimator, optional
-        Share of positives *among the unlabelled rows*; estimated once, on all training rows.
+        Share of positives *among the unlabelled rows*; an estimator (None: the default one for
+        the roles that there are) is fitted once, on all training rows.
     cv : int or splitter, default=5
         Folds are dealt out by role; a splitter's test sets must not overlap.
     positive_label, negative_label, unlabeled_label : optional
@@ -131,7 +132,8 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         Coefficients of the final model over ``basis_`` (widths side by side).
     n_corrected_ : int
         Kept candidates whose empirical risk had no minimum and was projected.
-    basis_, prior_, risk_, classes_, intercept_, threshold_, n_iter_, n_features_in_
+    basis_, prior_, prior_estimator_, risk_, classes_, intercept_, threshold_, n_iter_,
+    n_features_in_
 
     Examples
     --------
@@ -196,12 +198,14 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         self._check_choices()
         X, roles, _ = read_training_rows(self, X, y, None)
         self.risk_ = choose_risk(self.risk, roles)
-        self.prior_ = resolve_prior(self.prior, X, roles, needed="u" in self.risk_)
+        self.prior_, self.prior_estimator_ = resolve_prior(
+            self.prior, X, roles, needed="u" in self.risk_
+        )
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         rows = {r: i for r, i in rows_by_role(roles).items() if r.lower() in self.risk_}
         rows = {role: rows.get(role, np.empty(0, dtype=np.intp)) for role in "PNU"}
-        folded = fold_rows(rows, self.cv, X, roles.codes, rng)
+        folded = fold_rows(rows, self.cv, X, roles.plain, rng)
         self._fit_basis(X, seed)
         with progress_bar("AUCClassifierCV", self.verbose) as tick:
             engine = self._make_engine(X, folded, tick)
