@@ -230,7 +230,7 @@ def test_corrections_are_visible_and_warned_of_once():
     with pytest.warns(CorrectionWarning, match="negative curvature") as caught:
         model.fit(X, y)
     assert len(caught) == 1
-    assert model.correction_.kind == "psd_projection"
+    assert model.correction_.kind == "eigenvalue_floor"
     assert model.correction_.n_negative > 0
     assert AUCClassifier(risk="pn").fit(X, y).correction_.kind == "none"
 
