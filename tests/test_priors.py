@@ -81,7 +81,9 @@ def test_text_with_1_6_million_columns(name: str) -> None:
     rows = np.repeat(np.arange(len(y)), 12)
     X = sparse.csr_matrix((np.ones(rows.size), (rows, columns.ravel())), shape=(len(y), 1_619_223))
     model = make(name).fit(X, y)
-    assert abs(model.prior_ - topic[y == -1].mean()) < 0.2
+    # with 40 positives the matching estimators are far too high, on any data
+    margin = {"energy": 0.1, "placement": 0.1}.get(name, 0.3)
+    assert abs(model.prior_ - topic[y == -1].mean()) < margin
 
 
 @pytest.mark.parametrize("name", PRIORS)
@@ -179,10 +181,15 @@ def brute_force(P, N, U, alpha, statistic):
     pp, nn = mean(P, P), mean(N, N)
     if statistic == "U":
         pp, nn = pp * n / (n - 1), nn * m / (m - 1)
-    return (mean(N, U) - mean(P, U) + mean(P, N) - nn) / (2 * mean(P, N) - pp - nn)
+    numerator, denominator = mean(N, U) - mean(P, U) + mean(P, N) - nn, 2 * mean(P, N) - pp - nn
+    if statistic == "guarded":
+        unbiased = pp * n / (n - 1), nn * m / (m - 1)
+        numerator += nn - unbiased[1]
+        denominator = max(2 * mean(P, N) - sum(unbiased), denominator / 2)
+    return numerator / denominator
 
 
-@pytest.mark.parametrize("statistic", ["U", "V"])
+@pytest.mark.parametrize("statistic", ["U", "V", "guarded"])
 @pytest.mark.parametrize("alpha", [0.5, 1, 1.7])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 def test_energy_equals_sums_over_pairs(statistic, alpha, container, monkeypatch) -> None:
@@ -200,7 +207,7 @@ def test_energy_equals_sums_over_pairs(statistic, alpha, container, monkeypatch)
     seed=st.integers(0, 50),
     shift=st.floats(-1e6, 1e6),
     scale=st.floats(1e-3, 1e3),
-    statistic=st.sampled_from(["U", "V"]),
+    statistic=st.sampled_from(["U", "V", "guarded"]),
 )
 def test_energy_ignores_shift_scale_and_order_and_mirrors(seed, shift, scale, statistic) -> None:
     s = draw(n_p=8, n_n=20, n_u=60, seed=seed)
