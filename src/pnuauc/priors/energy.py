@@ -37,8 +37,9 @@ class EnergyDistancePrior(BasePrior):
         rows, the more the fewer they are: harmless while labelled rows are a random sample of the
         same population as U, a bias of .12 with 25 + 25 labelled rows and a prior of .1. "U" has no
         such pull, but with five positives its denominator may come near 0 and the ratio anywhere.
-        "guarded" is "U" with its denominator kept at half of V's or more: of the three the one
-        whose worst case over both ways of labelling is best (``docs/priors.md``).
+        "guarded" is "U", moved towards "V" only as far as it takes to bring the denominator to half
+        of V's: of the three the one whose worst case over both ways of labelling is best
+        (``docs/priors.md``).
     max_rows : int or None
         At most so many rows of each role, drawn at random: unbiased, and memory and time stay
         bounded. ``diagnostics_["subsampling_std_error"]`` states what that adds to the error.
@@ -65,7 +66,8 @@ class EnergyDistancePrior(BasePrior):
         Error of A / B to first order.
     diagnostics_ : dict
         ``numerator``, ``denominator`` (unbiased A and B), ``estimate_u``, ``estimate_v``,
-        ``estimate_guarded`` (before clipping), ``labelled_share``, ``p_value`` (P against N), ``subsampling_std_error``.
+        ``estimate_guarded`` (before clipping), ``labelled_share``, ``p_value`` (P against N),
+        ``subsampling_std_error``.
 
     Notes
     -----
@@ -134,11 +136,11 @@ class EnergyDistancePrior(BasePrior):
         )
         means = _RowMeans.of(P, N, U, self.alpha)
         numerator, denominator = means.linear_form("U")
-        denominator_v = means.linear_form("V")[1]
+        numerator_v, denominator_v = means.linear_form("V")
         values = {
             "U": _ratio(numerator, denominator),
-            "V": _ratio(*means.linear_form("V")),
-            "guarded": _ratio(numerator, max(denominator, denominator_v / 2)),
+            "V": _ratio(numerator_v, denominator_v),
+            "guarded": _guarded(numerator, denominator, numerator_v, denominator_v),
         }
         prior = float(np.clip(values[self.statistic], 0, 1))
         p_value = _permutation_p_value(P, N, self.alpha, rng)
@@ -254,6 +256,18 @@ class _RowMeans(NamedTuple):
 
 def _ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator != 0 else np.nan
+
+
+def _guarded(
+    numerator: float, denominator: float, numerator_v: float, denominator_v: float
+) -> float:
+    """Ratio on the way from U to V, at the first point whose denominator is half of V's."""
+    lack = denominator_v / 2 - denominator
+    way = lack / (denominator_v - denominator) if lack > 0 else 0.0
+    return _ratio(
+        numerator + way * (numerator_v - numerator),
+        denominator + way * (denominator_v - denominator),
+    )
 
 
 def _permutation_p_value(
