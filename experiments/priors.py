@@ -111,12 +111,17 @@ def cells(table: str) -> Iterator[Cell]:
         for name in names:
             for prior in (0.1, 0.2):
                 yield Cell(table, name, 100, 0, 1000, prior, methods)
-    elif table in ("3", "balanced"):
+    elif table == "3":
         for name in PAPER_SSL + GENERATED:
             for n_labeled in (50, 100):
                 for prior in (0.1, 0.2):
-                    n_p = round(n_labeled * (prior if table == "3" else 0.5))
-                    yield Cell(table, name, n_p, n_labeled - n_p, 1000, prior, tuple(SSL_METHODS))
+                    n_p = round(n_labeled * prior)
+                    methods = tuple(m for m in SSL_METHODS if m.endswith("1.0"))
+                    yield Cell(table, name, n_p, n_labeled - n_p, 1000, prior, methods)
+    elif table == "balanced":
+        for name in PAPER_SSL:
+            for prior in (0.1, 0.2):
+                yield Cell(table, name, 25, 25, 1000, prior, tuple(SSL_METHODS))
     elif table == "high":
         for name in PAPER_PU:
             for prior in (0.5, 0.8):

@@ -47,7 +47,7 @@ class _MatchingPrior(BaseTwoSamplePrior):
         """f*(r) for r >= -1, elementwise."""
 
     def _centres(self, known: Any, rows: Any, rng: np.random.RandomState) -> Any:
-        return take(rows, self.n_centres, rng)
+        return rows[rng.permutation(rows.shape[0])[: self.n_centres]]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
