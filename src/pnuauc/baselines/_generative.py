@@ -29,8 +29,7 @@ class SphericalGaussians:
     all rows, labelled or not, so that the prior weighs as much as one row: mu0 their mean,
     rho = 1, a - 1 = d/2 and b = d v/2 with v their mean variance (mode of tau at 1/v).
 
-    ``log_ratio`` gives log p(x|+) - log p(x|-); ``left_out`` the same for the labelled rows
-    themselves, each with its own class's estimates from the other rows.
+    ``log_ratio`` gives log p(x|+) - log p(x|-).
     """
 
     pseudo_rows: float = 1.0
@@ -62,12 +61,11 @@ class _GaussianPrior:
 
 
 class FittedGaussians:
-    """Two Gaussians; distances are taken from mu0, so that one pass gives every left-out mean."""
+    """Two Gaussians by n, m - mu0 and S; CSR rows are never shifted."""
 
     def __init__(self, prior: _GaussianPrior, positive: Any, negative: Any) -> None:
         self.prior = prior
         self.classes = [self._summary(X) for X in (positive, negative)]
-        self.rows = (positive, negative)
 
     def _summary(self, X: Any) -> tuple[int, Vector, float]:
         """n, m - mu0 and S."""
@@ -93,31 +91,9 @@ class FittedGaussians:
         distance = self._norms(X) - 2 * share * self._products(X, step) + share**2 * square
         return 0.5 * self.prior.d * np.log(tau) - 0.5 * tau * distance
 
-    def _log_density_left_out(self, X: Any, summary: tuple[int, Vector, float]) -> Vector:
-        """As ``_log_density`` of the class's own rows, each taken out of n, m and S first."""
-        n, step, scatter = summary
-        norms, products, square = self._norms(X), self._products(X, step), float(step @ step)
-        rest = max(n - 1, 1)
-        # the mean of the others is (n m - x)/(n-1); a single row leaves the prior alone
-        step2 = (n**2 * square - 2 * n * products + norms) / rest**2
-        cross = (n * products - norms) / rest
-        left = scatter + n * square - norms - rest * step2
-        share, tau = self.prior.estimate(float(n - 1), step2, np.maximum(left, 0.0))
-        distance = norms - 2 * share * cross + share**2 * step2
-        return 0.5 * self.prior.d * np.log(tau) - 0.5 * tau * distance
-
     def log_ratio(self, X: Any) -> Vector:
         positive, negative = self.classes
         return self._log_density(X, positive) - self._log_density(X, negative)
-
-    def left_out(self) -> tuple[Vector, Vector]:
-        """Log ratios of the positive rows and of the negative rows, each row left out."""
-        positive, negative = self.classes
-        high, low = self.rows
-        return (
-            self._log_density_left_out(high, positive) - self._log_density(high, negative),
-            self._log_density(low, positive) - self._log_density_left_out(low, negative),
-        )
 
 
 @dataclass(frozen=True)
@@ -147,9 +123,7 @@ class FittedMultinomials:
 
     def __init__(self, pseudo: float, positive: Any, negative: Any) -> None:
         self.pseudo = pseudo
-        self.rows = (positive, negative)
-        self.totals = (_total(positive), _total(negative))
-        self.log_theta = [self._log_theta(c) for c in self.totals]
+        self.log_theta = [self._log_theta(_total(X)) for X in (positive, negative)]
 
     def _log_theta(self, totals: Vector) -> Vector:
         smoothed = totals + self.pseudo
@@ -158,26 +132,8 @@ class FittedMultinomials:
     def _log_likelihood(self, X: Any, side: int) -> Vector:
         return np.asarray(safe_sparse_dot(X, self.log_theta[side])).ravel()
 
-    def _left_out(self, side: int) -> Vector:
-        X, totals = sparse.csr_matrix(self.rows[side]), self.totals[side]
-        # only a row's own columns change when it leaves, so its non-zero entries suffice
-        rest = np.maximum(totals[X.indices] - X.data, 0.0) + self.pseudo
-        lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-        mass = totals.sum() + self.pseudo * len(totals) - lengths
-        row_of: NDArray[np.intp] = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        sums = np.bincount(row_of, weights=X.data * np.log(rest), minlength=X.shape[0])
-        return sums - lengths * np.log(mass)
-
     def log_ratio(self, X: Any) -> Vector:
         return self._log_likelihood(X, 0) - self._log_likelihood(X, 1)
-
-    def left_out(self) -> tuple[Vector, Vector]:
-        """Log ratios of the positive rows and of the negative rows, each row left out."""
-        high, low = self.rows
-        return (
-            self._left_out(0) - self._log_likelihood(high, 1),
-            self._log_likelihood(low, 0) - self._left_out(1),
-        )
 
 
 GENERATIVE_MODELS: dict[str, Any] = {

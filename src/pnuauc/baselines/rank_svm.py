@@ -38,7 +38,7 @@ class RankSVM(LinearRanker):
     ranking SVM). Pairs are never formed: the hinge is summed over all of them by sorting.
 
     Reference: Sundararajan, Priyanka, Selvaraj, "A pairwise ranking based approach to learning
-    with positive and unlabeled examples", CIKM 2011 (method "PU-RSVM" of Sakai, Niu, Sugiyama 2018).
+    with positive and unlabeled examples", CIKM 2011; method "PU-RSVM" of Sakai, Niu, Sugiyama 2018.
     Ours: the ridge is stated per pair instead of C, and the hinge is minimised through a smoothing
     that exceeds it by at most ``tol``, shrunk in steps.
 

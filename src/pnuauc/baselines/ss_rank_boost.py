@@ -174,8 +174,13 @@ class _PairGroup:
 
     @classmethod
     def labelled(cls, roles: Roles) -> _PairGroup:
-        return cls._of(roles.positive, roles.negative, np.ones(roles.n_positive), np.ones(
-            roles.n_negative), 1.0)
+        return cls._of(
+            roles.positive,
+            roles.negative,
+            np.ones(roles.n_positive),
+            np.ones(roles.n_negative),
+            1.0,
+        )
 
     @classmethod
     def pseudo(cls, roles: Roles, share: NDArray[np.float64], discount: float) -> _PairGroup:
