@@ -7,6 +7,7 @@ legal and CSR is never densified: only the (rows, centres) products are dense.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "GaussianBasis",
     "IdentityBasis",
     "LinearKernelBasis",
+    "MultiscaleBasis",
     "check_weights",
     "median_distance",
     "sample_centers",
@@ -128,6 +130,120 @@ class GaussianBasis(_CenterBasis):
         return np.exp(out, out=out)
 
 
+class MultiscaleBasis(_CenterBasis):
+    """Gaussian features of several widths on the same centres, phi = (phi_1, ..., phi_k):
+
+    phi_{j,l}(x) = exp(-|x - c_l|^2 / (2 width_j^2)).
+
+    One distance product serves all widths, and widths a factor of two apart share one
+    exponential: K(s/2) = K(s)^4.
+
+    Parameters
+    ----------
+    n_centers : int, default=200
+    widths : sequence of float or str
+        Each as the ``width`` of :class:`GaussianBasis`.
+    centers : array-like or CSR, shape (b, d), optional
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    centers_ : ndarray or CSR, shape (b, d)
+    widths_ : ndarray, shape (k,)
+    median_distance_ : float or None
+    """
+
+    def __init__(
+        self,
+        n_centers: int = 200,
+        widths: Sequence[float | str] = ("0.5*median", "median", "2*median"),
+        centers: ArrayLike | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_centers = n_centers
+        self.widths = widths
+        self.centers = centers
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> MultiscaleBasis:
+        """Choose the centres and the widths; ``y`` is ignored."""
+        X = self._fit_centers(X, sample_weight, self.n_centers, self.centers)
+        parsed = [parse_width(width) for width in self.widths]
+        if not parsed:
+            raise ValueError("widths must name at least one width.")
+        relative = any(r for _, r in parsed)
+        median = median_distance(X, self.random_state, sample_weight) if relative else 1.0
+        self.median_distance_ = median if relative else None
+        self.widths_ = np.array([f * median if r else f for f, r in parsed])
+        return self
+
+    @property
+    def n_scales(self) -> int:
+        return len(self.widths)
+
+    @property
+    def n_features(self) -> int:
+        """Features per scale."""
+        return int(self.centers_.shape[0])
+
+    def scales(self, X: Any) -> Iterator[tuple[int, NDArray[Any]]]:
+        """(j, features of width j, shape (n, b)) for every width, widest of each chain first.
+
+        The array is reused: it holds good until the next one is asked for.
+        """
+        distances = squared_distances(X, self.centers_)
+        distances *= -0.5
+        chains = _factor_two_chains(self.widths_)
+        for i, chain in enumerate(chains):
+            last = i == len(chains) - 1
+            out = distances if last else np.empty_like(distances)
+            np.multiply(distances, 1.0 / self.widths_[chain[0][0]] ** 2, out=out)
+            np.exp(out, out=out)
+            for j, halvings in chain:
+                for _ in range(2 * halvings):
+                    np.multiply(out, out, out=out)
+                yield j, out
+
+    def features(self, X: Any) -> NDArray[Any]:
+        """All scales side by side, shape (n, k b), for rows that were validated already."""
+        b = self.n_features
+        out = np.empty((X.shape[0], b * self.n_scales), dtype=X.dtype)
+        for j, block in self.scales(X):
+            out[:, j * b : (j + 1) * b] = block
+        return out
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Rows -> features: (n, d) -> (n, k b), in the precision of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self.features(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        check_is_fitted(self)
+        names = [f"gaussian{j}_{i}" for j in range(self.n_scales) for i in range(self.n_features)]
+        return np.asarray(names, dtype=object)
+
+
+def _factor_two_chains(widths: NDArray[np.float64]) -> list[list[tuple[int, int]]]:
+    """Widths in groups, widest first, each its predecessor halved k times: [(index, k), ...].
+
+    At most 4 halvings in a row: each squaring doubles the relative error of the exponential.
+    """
+    order = np.argsort(-widths, kind="stable")
+    chains: list[list[tuple[int, int]]] = []
+    for j in order:
+        for chain in chains:
+            ratio = np.log2(widths[chain[-1][0]] / widths[j])
+            halvings = round(float(ratio))
+            total = sum(h for _, h in chain) + halvings
+            if abs(ratio - halvings) < 1e-12 and total <= 4:
+                chain.append((int(j), halvings))
+                break
+        else:
+            chains.append([(int(j), 0)])
+    return chains
+
+
 class LinearKernelBasis(_CenterBasis):
     """phi_l(x) = x'c_l, the basis of the paper's text experiments.
 
@@ -209,6 +325,7 @@ class IdentityBasis(TransformerMixin, BaseEstimator):
 #: Names that ``AUCClassifier(basis=...)`` understands.
 BASES: dict[str, type] = {
     "gaussian": GaussianBasis,
+    "multiscale": MultiscaleBasis,
     "linear": LinearKernelBasis,
     "identity": IdentityBasis,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
@@ -18,17 +19,15 @@ from sklearn.utils.validation import (
 )
 
 from pnuauc.basis import BASES, check_weights
-from pnuauc.design import Design, block_scores, upper_threshold
+from pnuauc.design import Design, block_scores, ranking_threshold
 from pnuauc.exceptions import CorrectionWarning
+from pnuauc.fitting import fit_iteratively, fit_squared
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import Loss, get_loss
 from pnuauc.risks import RISKS, Risk, check_prior, get_risk
-from pnuauc.solvers import Correction, PartAt, minimise, solve_ridge
+from pnuauc.solvers import Correction
 
 __all__ = ["AUCClassifier"]
-
-#: Widths of the smoothing that hinge and absolute loss go through, each started from the last.
-SMOOTHING = (0.5, 0.1, 0.01, 0.001)
 
 
 class _RankingMixin(ClassifierMixin):
@@ -82,9 +81,10 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
     loss : str, default="squared"
         "squared" (closed form), "exponential", "logistic", "squared_hinge", "hinge", "absolute".
         The last two go through a smoothing of width 0.001 around their kinks.
-    basis : {"gaussian", "linear", "identity"} or transformer, default="gaussian"
-        Feature map phi; "identity" is a linear model in the columns themselves, solved without
-        forming a d x d matrix when there are more than 2,000 of them.
+    basis : {"gaussian", "multiscale", "linear", "identity"} or transformer, default="gaussian"
+        Feature map phi; "multiscale" puts Gaussians of three widths on every centre; "identity"
+        is a linear model in the columns themselves, solved without forming a d x d matrix when
+        there are more than 2,000 of them.
     n_basis : int, default=200
         Number of centres for "gaussian" and "linear".
     width : float or str, default="median"
@@ -175,7 +175,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
         rows = rows_by_role(roles, weight)
         loss = get_loss(self.loss)
-        self.risk_ = _choose_risk(self.risk, roles)
+        self.risk_ = choose_risk(self.risk, roles)
         risk, self.prior_ = self._make_risk(X, roles)
         risk.check_roles(
             {r: len(i) if weight is None else weight[i].sum() for r, i in rows.items()}
@@ -185,18 +185,16 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         n_features = int(self.basis_.features(X[:1]).shape[1])
         threads = effective_n_jobs(self.n_jobs)
         design = Design(X, rows, self.basis_, n_features, weight, n_threads=threads)
-        if loss.name == "squared":
-            self._solve_squared(risk, design)
-        else:
-            self._solve_iteratively(risk, loss, design)
+        self._solve(risk, loss, design)
         _warn_of(self.correction_)
         self.classes_ = roles.classes
-        self._set_threshold(design)
+        self.threshold_ = ranking_threshold(design, self.coef_, self.prior_)
+        self.intercept_ = -self.threshold_
         return self
 
     def _make_risk(self, X: Any, roles: Roles) -> tuple[Risk, float | None]:
         uses_unlabeled = self.risk_ in {"pu", "nu"} or (self.risk_ == "pnu" and self.eta != 0)
-        prior = resolve_prior(self.prior, X, roles) if uses_unlabeled else _optional(self.prior)
+        prior = resolve_prior(self.prior, X, roles, needed=uses_unlabeled)
         return get_risk(self.risk_, prior=prior, eta=self.eta), prior
 
     def _make_basis(self) -> Any:
@@ -204,6 +202,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
             return _Foreign(clone(self.basis))
         settings: dict[str, dict[str, Any]] = {
             "gaussian": {"n_centers": self.n_basis, "width": self.width},
+            "multiscale": {"n_centers": self.n_basis},
             "linear": {"n_centers": self.n_basis},
             "identity": {},
         }
@@ -217,29 +216,17 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
             basis.set_params(random_state=self.random_state)
         return basis
 
-    def _solve_squared(self, risk: Risk, design: Design) -> None:
-        form = risk.quadratic_form(design.moments())
-        solution = solve_ridge(form, [self.alpha])
-        self.coef_ = solution.coef[0]
-        self.correction_ = solution.correction
-        self.n_iter_ = max(solution.n_iter, 1)
-
-    def _solve_iteratively(self, risk: Risk, loss: Loss, design: Design) -> None:
-        self.coef_ = np.zeros(design.n_features)
-        self.n_iter_ = 0
-        stages = [loss] if loss.differentiable else [loss.smoothed(w) for w in SMOOTHING]
-        for stage in stages:
-
-            def parts_at(w: NDArray[np.float64], stage: Loss = stage) -> list[PartAt]:
-                found = risk.part_gradients(stage, design.scores(w), design.weights)
-                return [
-                    PartAt(part.weight, value, design.pullback(gradient), part.bounded)
-                    for part, value, gradient in found
-                ]
-
-            minimum = minimise(parts_at, self.coef_, self.alpha, self.max_iter, self.tol)
-            self.coef_, self.correction_ = minimum.coef, minimum.correction
-            self.n_iter_ += minimum.n_iter
+    def _solve(self, risk: Risk, loss: Loss, design: Design) -> None:
+        if loss.name == "squared":
+            solution = fit_squared(risk, design, [self.alpha])
+            self.coef_, self.correction_ = solution.coef[0], solution.correction
+            self.n_iter_ = max(solution.n_iter, 1)
+            return
+        minimum = fit_iteratively(
+            risk, loss, design, self.alpha, max_iter=self.max_iter, tol=self.tol
+        )
+        self.coef_, self.correction_ = minimum.coef, minimum.correction
+        self.n_iter_ = minimum.n_iter
         if not minimum.converged:
             warnings.warn(
                 f"L-BFGS stopped after {self.n_iter_} iterations before reaching tol={self.tol:g}; "
@@ -247,18 +234,6 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _set_threshold(self, design: Design) -> None:
-        scores = design.scores(self.coef_)
-        if "U" in scores and self.prior_ is not None:
-            self.threshold_ = upper_threshold(scores["U"], self.prior_, design.weights["U"])
-        else:
-            known = [role for role in "PN" if role in scores]
-            weight = [design.role_weights(role) for role in known]
-            share = float(weight[0].sum() / sum(w.sum() for w in weight)) if "P" in known else 0.0
-            pooled = np.concatenate([scores[role] for role in known])
-            self.threshold_ = upper_threshold(pooled, share, np.concatenate(weight))
-        self.intercept_ = -self.threshold_
 
 
 def fit_basis(basis: Any, X: Any, weight: NDArray[np.float64] | None) -> None:
@@ -301,7 +276,20 @@ def read_training_rows(
         unlabeled_label=estimator.unlabeled_label,
     )
     check_consistent_length(X, roles.codes)
+    _check_variation(X)
     return X, roles, check_weights(sample_weight, X)
+
+
+def _check_variation(X: Any) -> None:
+    """One clear error if every row is the same; a look at the first rows nearly always settles."""
+    for rows in (X[:100], X):
+        spread = rows.max(axis=0) - rows.min(axis=0)
+        if spread.nnz if sparse.issparse(spread) else np.any(spread):
+            return
+    raise ValueError(
+        "All rows are identical: no feature varies, so there is nothing to rank by. "
+        "Give at least one column that differs between rows."
+    )
 
 
 def rows_by_role(
@@ -314,7 +302,7 @@ def rows_by_role(
     return {role: index[weight[index] > 0] for role, index in rows.items()}
 
 
-def _choose_risk(risk: Any, roles: Roles) -> str:
+def choose_risk(risk: Any, roles: Roles) -> str:
     if risk == "auto":
         if roles.setting not in {"PN", "PU", "NU", "PNU"}:
             raise ValueError(
@@ -328,19 +316,17 @@ def _choose_risk(risk: Any, roles: Roles) -> str:
     return str(risk)
 
 
-def _optional(prior: Any) -> float | None:
-    return check_prior(prior) if isinstance(prior, (int, float)) else None
-
-
-def resolve_prior(prior: Any, X: Any, roles: Roles) -> float:
+def resolve_prior(prior: Any, X: Any, roles: Roles, *, needed: bool) -> float | None:
     """A number as it is; an estimator is fitted on the rows. Always the prior inside U."""
+    if hasattr(prior, "fit"):
+        return check_prior(float(clone(prior).fit(X, roles.codes).prior_)) if needed else None
+    if prior is None and not needed:
+        return None
     if prior is None:
         raise ValueError(
             "This risk needs prior, the share of positives among the unlabelled rows: pass a "
             "number strictly between 0 and 1."
         )
-    if hasattr(prior, "fit"):
-        return check_prior(float(clone(prior).fit(X, roles.codes).prior_))
     return check_prior(prior)
 
 

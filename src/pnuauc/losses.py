@@ -139,7 +139,7 @@ class Exponential(Loss):
 class SmoothLoss(Loss):
     """An analytic loss with simple tails.
 
-    To the left of ``-linear_below`` it equals ``-m`` to rounding (relative 1e-16); to the right
+    To the left of ``-linear_below`` it equals ``-m`` to rounding (relative 1e-15); to the right
     it lies between c exp(-m) and exp(-m) for some c of order one; its nearest singularity is at
     least a distance 3 from the real line, so that polynomials of low degree follow it over a unit.
     """
@@ -154,7 +154,7 @@ class Logistic(SmoothLoss):
     name = "logistic"
     consistent = True
     lipschitz = 1.0
-    linear_below = 40.0
+    linear_below = 32.0  # exp(-32) / 32 = 4e-16
 
     def value(self, margins: ArrayLike) -> Floats:
         m = _floats(margins)

@@ -75,6 +75,19 @@ class Moments:
         return cls(n, *_two_sum(rough.astype(np.float64), residual, scatter))
 
     @classmethod
+    def from_bounded_rows(cls, rows: NDArray[Any]) -> Moments:
+        """Moments of dense rows with entries in [0, 1], by raw sums: two passes fewer.
+
+        Entries of size one lose n * eps at most, which is nothing here; never for free columns.
+        """
+        n = rows.shape[0]
+        total = np.asarray(np.ones(n, dtype=rows.dtype) @ rows, dtype=np.float64)
+        scatter = np.asarray(rows.T @ rows, dtype=np.float64)
+        mean = total / n
+        scatter -= np.outer(total, mean)
+        return cls(float(n), mean, scatter)
+
+    @classmethod
     def matrix_free(cls, rows: Any, weight: NDArray[Any] | None = None) -> Moments:
         """Moments whose scatter is only ever applied to vectors: v -> sum w_i c_i (c_i'v).
 

@@ -88,6 +88,19 @@ class QuadraticForm:
     quadratic: Any
     convex: bool = False
 
+    def if_semidefinite(self) -> QuadraticForm | None:
+        """This form marked convex if it is semi-definite to rounding, else None.
+
+        A Cholesky factorisation tells, at a fifteenth of the price of the eigenvalues.
+        """
+        shifted = self.quadratic.copy()
+        shifted.flat[:: len(shifted) + 1] += 1e-10 * max(np.abs(np.diag(self.quadratic)).max(), 0)
+        try:
+            np.linalg.cholesky(shifted)
+        except np.linalg.LinAlgError:
+            return None
+        return QuadraticForm(self.constant, self.linear, self.quadratic, True)
+
     def value(self, coef: NDArray[Any]) -> float:
         """Value at ``coef``, shape (b,)."""
         return float(self.constant - 2 * coef @ self.linear + coef @ (self.quadratic @ coef))

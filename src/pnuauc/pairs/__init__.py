@@ -9,7 +9,7 @@ the loss declares about its shape, n = len(a) + len(b):
 squared              O(n)                             mean and variance
 exponential          O(n)                             the double sum factorises; log-sum-exp
 piecewise polynomial O(n log n), exact                sort, then running sums of *distances*
-smooth (logistic)    O(n log n) + Chebyshev panels    many scores of a unit-wide panel stand as few
+smooth (logistic)    O(n log n) + Chebyshev panels    the many scores of a panel stand as few
                                                       weighted nodes; sparse panels stay as they are
 ==================== ================================ ===========================================
 

@@ -32,12 +32,13 @@ def squared_within(loss: Loss, a: Sample) -> WithinSlopes:
 def _centre(a: Sample, b: Sample) -> tuple[Floats, Floats, float]:
     """Deviations from each sample's own mean, and the difference of the means.
 
-    Both are taken after a common shift, which removes a large offset without rounding.
+    Taken from each sample's first score on: a large offset then goes away without rounding, and
+    constant scores are treated exactly.
     """
-    shift = b.scores[0]
-    shifted_a, shifted_b = a.scores - shift, b.scores - shift
-    mean_a, mean_b = np.dot(a.weight, shifted_a), np.dot(b.weight, shifted_b)
-    return shifted_a - mean_a, shifted_b - mean_b, float(mean_a - mean_b)
+    from_a, from_b = a.scores - a.scores[0], b.scores - b.scores[0]
+    mean_a, mean_b = np.dot(a.weight, from_a), np.dot(b.weight, from_b)
+    gap = (a.scores[0] - b.scores[0]) + (mean_a - mean_b)
+    return from_a - mean_a, from_b - mean_b, gap
 
 
 # --- exponential: the double sum factorises ----------------------------------------------------

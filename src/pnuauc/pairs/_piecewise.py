@@ -14,7 +14,7 @@ from pnuauc.pairs._samples import Sample, Slopes
 
 def piecewise_mean(loss: Loss, a: Sample, b: Sample) -> float:
     assert isinstance(loss, PiecewisePolynomial)
-    ranked_a, ranked_b = Ranked.of(a), Ranked.of(b)
+    ranked_a, ranked_b = Ranked.unordered(a), Ranked.unordered(b)
     (sums,) = _piecewise_sums(loss.breakpoints, [loss.pieces], ranked_a.scores, ranked_b)
     return float(np.dot(ranked_a.weight, sums))
 
@@ -45,7 +45,7 @@ def _piecewise_sums(
     source : the b_j with their weights
     """
     # Scores from position firsts[i] on have margins up to and including breakpoints[i].
-    firsts = [np.searchsorted(source.scores, targets - k) for k in breakpoints]
+    firsts = [_first(source.scores, targets, k, np.less_equal) for k in breakpoints]
     out = [np.zeros(targets.size) for _ in functions]
     last = len(breakpoints)
     for i in range(last + 1):
@@ -71,6 +71,31 @@ def _piecewise_sums(
     return out
 
 
+def _first(scores: Floats, targets: Floats, k: float, below: np.ufunc) -> NDArray[np.intp]:
+    """Smallest j with ``below(t - b_j, k)``, per target; n where there is none.
+
+    b_j against t - k, as the search compares, is not always t - b_j against k after rounding: with
+    scores 1.3 and 0.3 the margin is 1, but 1.3 - 1 is not 0.3. The few that differ are found by
+    bisection, so that a margin is on a breakpoint exactly where its computed value is.
+    """
+    n = scores.size
+    first: NDArray[np.intp] = np.asarray(np.searchsorted(scores, targets - k))
+    late = (first > 0) & below(targets - scores[np.maximum(first - 1, 0)], k)
+    early = (first < n) & ~below(targets - scores[np.minimum(first, n - 1)], k)
+    wrong = np.flatnonzero(late | early)
+    if wrong.size:
+        low: NDArray[np.intp] = np.zeros_like(wrong)
+        high: NDArray[np.intp] = np.full_like(wrong, n)
+        while np.any(low < high):
+            middle = np.minimum((low + high) // 2, n - 1)
+            found = below(targets[wrong] - scores[middle], k)
+            open_ = low < high
+            high = np.where(open_ & found, middle, high)
+            low = np.where(open_ & ~found, middle + 1, low)
+        first[wrong] = low
+    return first
+
+
 def _share_ties(
     breakpoints: tuple[float, ...],
     function: Pieces,
@@ -89,9 +114,12 @@ def _share_ties(
         right = sum(c * reach**q for q, c in enumerate(function[i + 1]))
         jump = right - function[i][0]
         if abs(jump) > 1e-12:
-            after = np.searchsorted(source.scores, targets - k, side="right")
-            tied = source.above[0][firsts[i]] - source.above[0][after]
-            total += np.where(after > firsts[i], 0.5 * jump * tied, 0.0)
+            first = firsts[i]
+            nearest = source.scores[np.minimum(first, source.scores.size - 1)]
+            tied = np.flatnonzero(targets - nearest == k)
+            after = _first(source.scores, targets[tied], k, np.less)
+            above = source.above[0]
+            total[tied] += 0.5 * jump * (above[first[tied]] - above[after])
 
 
 @dataclass(frozen=True)
@@ -104,6 +132,13 @@ class Ranked:
     @classmethod
     def of(cls, sample: Sample) -> Ranked:
         return cls(sample.scores[sample.order], sample.weight[sample.order])
+
+    @classmethod
+    def unordered(cls, sample: Sample) -> Ranked:
+        """The same where nobody asks which score was whose: equal weights need no argsort."""
+        if np.all(sample.weight == sample.weight[0]):
+            return cls(np.sort(sample.scores), sample.weight)
+        return cls.of(sample)
 
     @cached_property
     def mirrored(self) -> Ranked:

@@ -1,0 +1,28 @@
+"""Model selection: folds by role, grids, validation of many candidates at once."""
+
+from pnuauc.selection._choice import Candidates, Choice, SelectionReport, average, explain, pick
+from pnuauc.selection._counts import FoldCounts, count_below
+from pnuauc.selection._criterion import CRITERIA, Criterion, risk_covariance, validation_risks
+from pnuauc.selection._engine import Engine, Fitted
+from pnuauc.selection._folds import FoldedRows, fold_rows
+from pnuauc.selection._refit import RefitEngine
+
+__all__ = [
+    "CRITERIA",
+    "Candidates",
+    "Choice",
+    "Criterion",
+    "Engine",
+    "Fitted",
+    "FoldCounts",
+    "FoldedRows",
+    "RefitEngine",
+    "SelectionReport",
+    "average",
+    "count_below",
+    "explain",
+    "fold_rows",
+    "pick",
+    "risk_covariance",
+    "validation_risks",
+]

@@ -1,0 +1,189 @@
+"""Which candidates to keep, and what to tell the user about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc.selection._criterion import Criterion
+
+__all__ = ["Candidates", "Choice", "SelectionReport", "average", "explain", "pick"]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The grid written out: parameters of every candidate, in the order (scale, eta, alpha)."""
+
+    width: NDArray[np.float64]
+    eta: NDArray[np.float64]
+    alpha: NDArray[np.float64]
+
+    @classmethod
+    def from_grid(cls, widths: Any, etas: Any, alphas: Any) -> Candidates:
+        grid = np.meshgrid(widths, etas, alphas, indexing="ij")
+        return cls(*(np.ravel(axis).astype(np.float64) for axis in grid))
+
+    def __len__(self) -> int:
+        return len(self.eta)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Indices of the kept candidates, best first, and their weights in the averaged score."""
+
+    kept: NDArray[np.intp]
+    weights: NDArray[np.float64]
+
+
+def order_of(risks: NDArray[np.float64], candidates: Candidates) -> NDArray[np.intp]:
+    """Candidates from best to worst; ties go to smaller abs(eta), larger ridge, larger width.
+
+    With few held-out rows ties are common. The simpler candidate wins them: less weight on
+    unlabelled rows, more ridge, wider features.
+    """
+    rounded = np.round(np.where(np.isnan(risks), np.inf, risks), 12)
+    keys = (-candidates.width, -candidates.alpha, np.abs(candidates.eta), rounded)
+    return np.lexsort(keys)
+
+
+def pick(risks: NDArray[np.float64], candidates: Candidates) -> Choice:
+    """The single best candidate, as the paper does."""
+    return Choice(order_of(risks, candidates)[:1], np.ones(1))
+
+
+def average(risks: NDArray[np.float64], candidates: Candidates, keep: float) -> Choice:
+    """The best ``keep`` share of the candidates, equally weighted after standardising scores."""
+    if not 0 < keep <= 1:
+        raise ValueError(f"keep must be a share in (0, 1]; got {keep!r}.")
+    usable = int(np.count_nonzero(~np.isnan(risks)))
+    n_keep = max(1, min(usable, round(keep * len(candidates))))
+    kept = order_of(risks, candidates)[:n_keep]
+    return Choice(kept, np.full(n_keep, 1.0 / n_keep))
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionReport:
+    """Why this model: fitted attribute ``selection_`` of :class:`pnuauc.AUCClassifierCV`.
+
+    Attributes
+    ----------
+    criterion : str
+    criterion_weights : dict
+        Weights of (PN, PU, NU) in the validation risk.
+    curves : dict of "eta", "width", "alpha" -> list of dict(value, risk, std_error, kept)
+        For each value the lowest validation risk over the other two parameters, its standard
+        error over folds, and the share of the kept weight that has this value.
+    eta_mean, eta_low, eta_high : float
+        Mean weight on unlabelled rows among the kept, and the range of etas whose best risk lies
+        within one standard error of the best of all: how sure the choice is.
+    gain, gain_std_error : float
+        Validation risk at eta = 0 minus that of the choice (positive: unlabelled rows helped), and
+        the standard error of this difference over folds.
+    rank_correlation : float or None
+        Spearman correlation between the final scores and those of the best eta = 0 candidates on
+        a sample of rows: 1 means that the unlabelled rows changed no ranking.
+    message : str
+        The above in words.
+    """
+
+    criterion: str
+    criterion_weights: dict[str, tuple[float, float, float]]
+    curves: dict[str, list[dict[str, float]]]
+    eta_mean: float
+    eta_low: float
+    eta_high: float
+    gain: float | None
+    gain_std_error: float | None
+    rank_correlation: float | None = None
+    message: str = field(default="")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, for JSON."""
+        return {
+            name: {k: list(v) for k, v in value.items()} if name == "criterion_weights" else value
+            for name, value in self.__dict__.items()
+        }
+
+
+def explain(
+    criterion: Criterion,
+    candidates: Candidates,
+    choice: Choice,
+    rank_correlation: float | None = None,
+) -> SelectionReport:
+    """Read the report off the validation risks."""
+    mean, error = criterion.mean, criterion.std_error
+    curves = {
+        name: _curve(getattr(candidates, name), mean, error, choice)
+        for name in ("eta", "width", "alpha")
+    }
+    best = choice.kept[0]
+    near = [p["value"] for p in curves["eta"] if p["risk"] <= mean[best] + error[best]]
+    gain, gain_error = _gain(criterion, candidates, choice)
+    eta_mean = float(choice.weights @ candidates.eta[choice.kept])
+    report = SelectionReport(
+        criterion=criterion.name,
+        criterion_weights=criterion.weights,
+        curves=curves,
+        eta_mean=eta_mean,
+        eta_low=float(min(near)),
+        eta_high=float(max(near)),
+        gain=gain,
+        gain_std_error=gain_error,
+        rank_correlation=rank_correlation,
+    )
+    return replace(report, message=_in_words(report, len(choice.kept)))
+
+
+def _curve(
+    values: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    error: NDArray[np.float64],
+    choice: Choice,
+) -> list[dict[str, float]]:
+    points = []
+    for value in np.unique(values):
+        index = np.flatnonzero(values == value)
+        if np.isnan(mean[index]).all():
+            continue
+        low = index[np.nanargmin(mean[index])]
+        kept = float(choice.weights[values[choice.kept] == value].sum())
+        points.append(
+            {
+                "value": float(value),
+                "risk": float(mean[low]),
+                "std_error": float(error[low]),
+                "kept": kept,
+            }
+        )
+    return points
+
+
+def _gain(
+    criterion: Criterion, candidates: Candidates, choice: Choice
+) -> tuple[float | None, float | None]:
+    """Risk of the best eta = 0 candidate minus that of the best kept one, paired over folds."""
+    plain = np.flatnonzero(candidates.eta == 0)
+    if not len(plain) or len(np.unique(candidates.eta)) == 1:
+        return None, None
+    reference = plain[np.nanargmin(criterion.mean[plain])]
+    difference = criterion.fold_risks[:, reference] - criterion.fold_risks[:, choice.kept[0]]
+    difference = difference[~np.isnan(difference)]
+    error = float(np.std(difference) / np.sqrt(max(len(difference) - 1, 1)))
+    return float(difference.mean()), error
+
+
+def _in_words(report: SelectionReport, n_kept: int) -> str:
+    if report.gain is None or report.gain_std_error is None:
+        return f"{n_kept} candidate(s) kept; unlabelled rows had a fixed weight."
+    gain, error = 100 * report.gain, 100 * report.gain_std_error
+    verdict = "helped" if gain > 2 * error else "made no clear difference"
+    return (
+        f"{n_kept} candidate(s) kept, mean eta {report.eta_mean:+.2f} (any eta from "
+        f"{report.eta_low:g} to {report.eta_high:g} is as good within one standard error). "
+        f"Compared with labelled rows only, the validation AUC changed by {gain:+.1f} points "
+        f"(standard error {error:.1f}): the unlabelled rows {verdict}."
+    )

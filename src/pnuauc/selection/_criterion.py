@@ -1,0 +1,162 @@
+"""From held-out counts to one validation risk per candidate.
+
+All of R_PN, R_PU and R_NU with the zero-one loss estimate 1 - AUC without bias, so any weights
+that sum to one are legal; they differ in variance only.
+
+- ``"paper"``: (1 - g) R_PN + g R_PU for candidates of eta >= 0, (1 - g') R_PN + g' R_NU for
+  eta < 0, with the paper's simple weights g, g' (``gamma_bar``). Candidates of different sign are
+  then compared on two different criteria, as in the paper.
+- ``"variance"``: the same with g, g' from the estimated covariance of the three risks.
+- ``"combined"``: one criterion for all candidates, the combination of R_PN, R_PU and R_NU of
+  least variance with non-negative weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from pnuauc.risks import gamma_bar
+from pnuauc.selection._counts import FoldCounts
+
+__all__ = ["CRITERIA", "Criterion", "risk_covariance", "validation_risks"]
+
+CRITERIA = ("paper", "variance", "combined")
+PARTS = ("PN", "PU", "NU")
+
+
+@dataclass(frozen=True, eq=False)
+class Criterion:
+    """Validation risks and how they were weighted.
+
+    name : str
+    fold_risks : ndarray, shape (n_folds, n_candidates)
+        NaN where a fold lacks the rows for it.
+    weights : dict of "eta >= 0" / "eta < 0" / "all" -> (w_PN, w_PU, w_NU)
+    """
+
+    name: str
+    fold_risks: NDArray[np.float64]
+    weights: dict[str, tuple[float, float, float]]
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean over the folds that have a value, shape (n_candidates,); NaN where none has."""
+        n = (~np.isnan(self.fold_risks)).sum(axis=0)
+        return np.where(n > 0, np.nansum(self.fold_risks, axis=0) / np.maximum(n, 1), np.nan)
+
+    @property
+    def std(self) -> NDArray[np.float64]:
+        """Standard deviation over the folds that have a value, shape (n_candidates,)."""
+        n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
+        return np.sqrt(np.nansum((self.fold_risks - self.mean) ** 2, axis=0) / n)
+
+    @property
+    def std_error(self) -> NDArray[np.float64]:
+        """Standard error over folds, shape (n_candidates,); zero with a single fold."""
+        n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
+        return self.std / np.sqrt(np.maximum(n - 1, 1))
+
+
+def validation_risks(
+    counts: Sequence[FoldCounts],
+    etas: NDArray[np.float64],
+    setting: str,
+    prior: float | None,
+    name: str,
+) -> Criterion:
+    """One risk per fold and candidate.
+
+    etas : ndarray, shape (n_candidates,)
+    setting : "PN", "PU", "NU" or "PNU"; the first three leave no choice of weights
+    prior : share of positives among the unlabelled rows
+    """
+    parts = np.array([[c.risks(prior)[part] for part in PARTS] for c in counts])  # (K, 3, c)
+    if setting != "PNU" or prior is None:
+        only = setting if setting in PARTS else "PN"
+        chosen = (float(only == "PN"), float(only == "PU"), float(only == "NU"))
+        return Criterion(name, parts[:, PARTS.index(only)], {"all": chosen})
+    weights = _weights(name, counts, prior)
+    per_candidate = np.array(
+        [weights.get("all") or weights["eta >= 0" if eta >= 0 else "eta < 0"] for eta in etas]
+    )
+    # a part of weight zero must not turn the sum into NaN where its rows are missing
+    used = per_candidate.T[None] * np.where(per_candidate.T[None] == 0, 0.0, parts)
+    return Criterion(name, used.sum(axis=1), weights)
+
+
+def _weights(
+    name: str, counts: Sequence[FoldCounts], prior: float
+) -> dict[str, tuple[float, float, float]]:
+    if name == "paper":
+        n_p = sum(c.positive.shape[1] for c in counts)
+        n_n = sum(c.negative.shape[1] for c in counts)
+        pnpu, pnnu = gamma_bar(prior, n_p, n_n)
+        return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
+    covariance = risk_covariance(counts, prior)
+    if name == "variance":
+        pnpu, pnnu = (_least_variance(covariance, other) for other in (1, 2))
+        return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
+    if name == "combined":
+        return {"all": _least_variance_simplex(covariance)}
+    raise ValueError(f"validation must be one of {', '.join(map(repr, CRITERIA))}; got {name!r}.")
+
+
+def risk_covariance(counts: Sequence[FoldCounts], prior: float) -> NDArray[np.float64]:
+    """Covariance matrix of (R_PN, R_PU, R_NU), mean over candidates, by Hoeffding projections.
+
+    Var = sum over roles of Var(projection on that role's rows) / n_role. A row's projection is
+    its placement among the rows it is compared with; placements are pooled over folds, since a
+    fold may hold a single positive.
+    """
+    n_p = [c.positive.shape[1] for c in counts]
+    p_pn = np.concatenate([c.pn_placements() for c in counts], axis=1)
+    n_pn = np.concatenate([c.np_placements() for c in counts], axis=1)
+    above = [0.5 * (c.below + c.upto) / c.n_unlabeled for c in counts]
+    p_pu = np.concatenate([a[:, :n] for a, n in zip(above, n_p, strict=True)], axis=1)
+    n_nu = np.concatenate([1.0 - a[:, n:] for a, n in zip(above, n_p, strict=True)], axis=1)
+    total = np.zeros((3, 3))
+    total[np.ix_([0, 1], [0, 1])] += _projection(p_pn, p_pu / (1.0 - prior))
+    total[np.ix_([0, 2], [0, 2])] += _projection(n_pn, n_nu / prior)
+    spread = np.mean([c.unlabeled_spread().mean(axis=0) for c in counts], axis=0)
+    scale = np.array([1.0 / (1.0 - prior), 1.0 / prior])
+    n_u = sum(c.n_unlabeled for c in counts)
+    total[np.ix_([1, 2], [1, 2])] += spread * np.outer(scale, scale) / n_u
+    return total
+
+
+def _projection(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over candidates of the covariance of two placements over rows, divided by rows."""
+    stacked = np.stack([a, b])
+    stacked = stacked - stacked.mean(axis=2, keepdims=True)
+    n = a.shape[1]
+    return np.einsum("icn,jcn->ij", stacked, stacked) / (len(a) * max(n - 1, 1) * n)
+
+
+def _least_variance(s: NDArray[np.float64], other: int) -> float:
+    """argmin_g in [0, 1] of Var((1 - g) R_PN + g R_other)."""
+    gap = s[0, 0] + s[other, other] - 2 * s[0, other]
+    if gap <= 0:
+        return 0.0
+    return float(np.clip((s[0, 0] - s[0, other]) / gap, 0.0, 1.0))
+
+
+def _least_variance_simplex(s: NDArray[np.float64]) -> tuple[float, float, float]:
+    """argmin w'Sw over weights >= 0 that sum to one; negative ones were refused: they are right
+    for one known covariance, but here it is an average over candidates."""
+    scale = float(np.trace(s)) or 1.0
+    result = minimize(
+        lambda w: w @ s @ w / scale,
+        np.full(3, 1 / 3),
+        jac=lambda w: 2 * s @ w / scale,
+        bounds=[(0.0, 1.0)] * 3,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": lambda w: np.ones(3)},
+        method="SLSQP",
+    )
+    w = np.clip(result.x, 0.0, 1.0)
+    w /= w.sum()
+    return float(w[0]), float(w[1]), float(w[2])

@@ -1,0 +1,83 @@
+"""Folds by role: every fold holds its share of positive, negative and unlabelled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+__all__ = ["FoldedRows", "fold_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedRows:
+    """Row numbers by role and fold: ``rows["P"][k]`` are the positives held out in fold k."""
+
+    rows: dict[str, list[NDArray[np.intp]]]
+    n_folds: int
+
+    def size(self, role: str) -> int:
+        return sum(map(len, self.rows.get(role, [])))
+
+
+def fold_rows(
+    rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, codes: Any, random_state: Any
+) -> FoldedRows:
+    """Split the rows of every role into folds.
+
+    Parameters
+    ----------
+    rows : dict of role letter -> row numbers
+    cv : int or splitter
+        An int deals the rows of each role out at random. A splitter's ``split(X, codes)`` must
+        give test sets that share no row; rows in no test set are always trained on.
+    codes : ndarray, shape (n,)
+        1/0/-1, what the splitter sees as y.
+
+    Fewer positives (or negatives) than folds: as many folds as there are.
+    """
+    labelled = [len(rows[role]) for role in "PN" if len(rows[role])]
+    if min(labelled) < 2:
+        raise ValueError(
+            "Cross-validation needs at least 2 rows of each labelled class that is present; "
+            f"there are {len(rows['P'])} positive and {len(rows['N'])} negative rows. "
+            "Use AUCClassifier with fixed settings instead."
+        )
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv must be at least 2 folds; got {cv}.")
+        n_folds = int(min(cv, *labelled))
+        rng = check_random_state(random_state)
+        folds = {}
+        for role, index in rows.items():
+            place = rng.permutation(np.arange(len(index)) % n_folds)
+            folds[role] = [index[place == k] for k in range(n_folds)]
+        return FoldedRows({r: f for r, f in folds.items() if sum(map(len, f))}, n_folds)
+    if not hasattr(cv, "split"):
+        raise ValueError(
+            f"cv must be a number of folds or a splitter with split(X, y); got {cv!r}."
+        )
+    return _from_splitter(rows, cv, X, codes)
+
+
+def _from_splitter(rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, codes: Any) -> FoldedRows:
+    tests = [np.asarray(test) for _, test in cv.split(X, codes)]
+    place = np.full(len(codes), -1)
+    for k, test in enumerate(tests):
+        if (place[test] >= 0).any():
+            raise ValueError(
+                "The test sets of cv overlap; use a splitter that holds every row out at most "
+                "once, such as RoleStratifiedKFold."
+            )
+        place[test] = k
+    folds = {}
+    for role, index in rows.items():
+        if len(index):
+            folds[role] = [index[place[index] == k] for k in range(len(tests))]
+            # a fold of its own, never held out
+            folds[role].append(index[place[index] < 0])
+    return FoldedRows(folds, len(tests))

@@ -1,0 +1,200 @@
+"""Risks: equal to sums over all pairs, unbiased for one another, quadratic from moments."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pnuauc.exceptions import MissingRoleError
+from pnuauc.losses import LOSSES
+from pnuauc.moments import Moments
+from pnuauc.risks import (
+    gamma_bar,
+    get_risk,
+    nu_risk,
+    pn_risk,
+    pnnu_risk,
+    pnpu_risk,
+    pnu_risk,
+    pu_risk,
+)
+
+PRIOR = 0.3
+MAKERS = {
+    "pn": pn_risk,
+    "pu": lambda: pu_risk(PRIOR),
+    "nu": lambda: nu_risk(PRIOR),
+    "pnpu": lambda: pnpu_risk(0.4, PRIOR),
+    "pnnu": lambda: pnnu_risk(0.4, PRIOR),
+    "pnu+": lambda: pnu_risk(0.7, PRIOR),
+    "pnu-": lambda: pnu_risk(-0.7, PRIOR),
+    "pnu0": lambda: pnu_risk(0.0),
+}
+
+
+def over_pairs(loss, a, b):
+    return LOSSES[loss].value(a[:, None] - b[None, :]).mean()
+
+
+def over_own_pairs(loss, a):
+    margins = (a[:, None] - a[None, :])[~np.eye(len(a), dtype=bool)]
+    return LOSSES[loss].value(margins).mean()
+
+
+def brute_force(name, loss, s):
+    """The definitions of the paper, pair by pair."""
+    rest = 1 - PRIOR
+    pn = over_pairs(loss, s["P"], s["N"])
+    pu = (over_pairs(loss, s["P"], s["U"]) - PRIOR * over_own_pairs(loss, s["P"])) / rest
+    nu = (over_pairs(loss, s["U"], s["N"]) - rest * over_own_pairs(loss, s["N"])) / PRIOR
+    return {
+        "pn": pn,
+        "pu": pu,
+        "nu": nu,
+        "pnpu": 0.6 * pn + 0.4 * pu,
+        "pnnu": 0.6 * pn + 0.4 * nu,
+        "pnu+": 0.3 * pn + 0.7 * pu,
+        "pnu-": 0.3 * pn + 0.7 * nu,
+        "pnu0": pn,
+    }[name]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", MAKERS)
+@settings(max_examples=15)
+@given(
+    sizes=st.tuples(st.integers(2, 9), st.integers(2, 9), st.integers(1, 9)),
+    scale=st.sampled_from([0.0, 1e-6, 1.0, 5.0]),
+    decimals=st.sampled_from([0, 8]),
+)
+def test_scores_path_equals_all_pairs(loss, name, sizes, scale, decimals):
+    rng = np.random.default_rng(sum(sizes))
+    s = {r: scale * np.round(rng.standard_normal(n), decimals) for r, n in zip("PNU", sizes)}
+    expected = brute_force(name, loss, s)
+    assert MAKERS[name]().value(loss, s) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_moments_path_equals_scores_path(name):
+    rng = np.random.default_rng(0)
+    rows = {role: rng.standard_normal((n, 4)) + 3 for role, n in zip("PNU", (6, 8, 30))}
+    moments = {role: Moments.from_rows(r) for role, r in rows.items()}
+    risk = MAKERS[name]()
+    form = risk.quadratic_form(moments)
+    for _ in range(3):
+        w = rng.standard_normal(4)
+        from_scores = risk.value("squared", {role: r @ w for role, r in rows.items()})
+        assert form.value(w) == pytest.approx(from_scores, rel=1e-11)
+    lazy = risk.quadratic_form({role: Moments.matrix_free(r) for role, r in rows.items()})
+    assert lazy.value(w) == pytest.approx(from_scores, rel=1e-11)
+
+
+@pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.differentiable])
+@pytest.mark.parametrize("name", MAKERS)
+def test_gradient_is_the_slope(loss, name):
+    rng = np.random.default_rng(1)
+    risk = MAKERS[name]()
+    s = {role: rng.standard_normal(5) for role in "PNU"}
+    value, gradient = risk.value_and_gradient(loss, s)
+    assert value == pytest.approx(risk.value(loss, s), rel=1e-12)
+    step = 1e-6
+    for role, g in gradient.items():
+        for i in range(5):
+            up, down = ({**s, role: s[role] + d * np.eye(5)[i]} for d in (step, -step))
+            slope = (risk.value(loss, up) - risk.value(loss, down)) / (2 * step)
+            assert g[i] == pytest.approx(slope, rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_pu_and_nu_average_to_pn(loss):
+    """400 draws; the mean difference lies within four standard errors of zero."""
+    rng = np.random.default_rng(2)
+    differences = []
+    for _ in range(400):
+        p, n = rng.normal(0.5, 1, 12), rng.normal(-0.5, 1, 15)
+        u = rng.normal(np.where(rng.random(40) < PRIOR, 0.5, -0.5), 1)
+        s = {"P": p, "N": n, "U": u}
+        pn = pn_risk().value(loss, s)
+        differences.append([pu_risk(PRIOR).value(loss, s) - pn, nu_risk(PRIOR).value(loss, s) - pn])
+    mean = np.mean(differences, axis=0)
+    error = np.std(differences, axis=0, ddof=1) / np.sqrt(len(differences))
+    assert (np.abs(mean) < 4 * error).all()
+
+
+def test_printed_nu_matrix_of_the_paper_is_not_the_risk():
+    """The paper prints (1 - prior)/prior before H_NU; summing over pairs needs 1/prior."""
+    rng = np.random.default_rng(3)
+    rows = {role: rng.standard_normal((n, 3)) for role, n in zip("PNU", (5, 9, 30))}
+    m = {role: Moments.from_rows(r) for role, r in rows.items()}
+    w = np.array([1.0, -0.5, 0.25])
+    rest = 1 - PRIOR
+    d = m["U"].mean - m["N"].mean
+    between = m["U"].covariance + m["N"].covariance + np.outer(d, d)
+    inner = 2 * rest / PRIOR * m["N"].unbiased_covariance
+    printed = 1 - 2 * w @ d / PRIOR + w @ (rest / PRIOR * between - inner) @ w
+    right = 1 - 2 * w @ d / PRIOR + w @ (between / PRIOR - inner) @ w
+    summed = brute_force("nu", "squared", {role: r @ w for role, r in rows.items()})
+    assert right == pytest.approx(summed, rel=1e-12)
+    assert abs(printed - summed) > 0.1
+
+
+def test_weight_of_two_equals_a_row_twice():
+    rng = np.random.default_rng(4)
+    s = {role: rng.standard_normal(6) for role in "PNU"}
+    counts = {role: rng.integers(1, 4, 6) for role in "PNU"}
+    repeated = {role: s[role].repeat(counts[role]) for role in "PNU"}
+    for name, make in MAKERS.items():
+        for loss in LOSSES:
+            weighted = make().value(loss, s, {r: c.astype(float) for r, c in counts.items()})
+            assert weighted == pytest.approx(make().value(loss, repeated), rel=1e-11), name
+
+
+def test_eta_is_the_two_sided_weight():
+    s = {role: np.random.default_rng(5).standard_normal(7) for role in "PNU"}
+    assert pnu_risk(0.3, PRIOR).value("logistic", s) == pnpu_risk(0.3, PRIOR).value("logistic", s)
+    assert pnu_risk(-0.3, PRIOR).value("logistic", s) == pnnu_risk(0.3, PRIOR).value("logistic", s)
+    assert pnu_risk(1.0, PRIOR).roles == "PU"
+    assert pnu_risk(-1.0, PRIOR).roles == "NU"
+    assert pnu_risk(0.0).roles == "PN"
+
+
+def test_signs_tell_when_the_form_is_certainly_convex():
+    rng = np.random.default_rng(6)
+    m = {role: Moments.from_rows(rng.standard_normal((n, 3))) for role, n in zip("PNU", (9, 9, 30))}
+    assert pn_risk().quadratic_form(m).convex
+    assert pu_risk(0.2).quadratic_form(m).convex  # 2 prior < (n_P - 1) / n_P
+    assert not pu_risk(0.6).quadratic_form(m).convex
+    assert not nu_risk(0.2).quadratic_form(m).convex
+    for risk in (pn_risk(), pu_risk(0.2)):
+        assert np.linalg.eigvalsh(risk.quadratic_form(m).quadratic).min() > -1e-12
+
+
+def test_gamma_bar_formula():
+    pnpu, pnnu = gamma_bar(0.1, 5, 45)
+    assert pnpu == pytest.approx(1 / (1 + 0.01 * 45 / (0.81 * 5)))
+    assert pnnu == pytest.approx(1 / (1 + 0.81 * 5 / (0.01 * 45)))
+
+
+@pytest.mark.parametrize("prior", [0, 1, -0.1, 1.5, np.nan, np.inf, "0.3", None, True])
+def test_bad_priors_are_refused(prior):
+    for make in (pu_risk, nu_risk):
+        with pytest.raises(ValueError, match="strictly between 0 and 1"):
+            make(prior)
+
+
+@pytest.mark.parametrize("eta", [-1.1, 1.1, np.nan, "a", None])
+def test_bad_weights_are_refused(eta):
+    with pytest.raises(ValueError, match="eta must be"):
+        pnu_risk(eta, PRIOR)
+    with pytest.raises(ValueError, match="gamma must be"):
+        pnpu_risk(eta, PRIOR)
+
+
+def test_missing_roles_are_named():
+    s = {"P": np.array([1.0]), "U": np.array([0.0, 1.0])}
+    with pytest.raises(MissingRoleError, match="at least 2 positive rows and there is only 1"):
+        pu_risk(PRIOR).value("squared", s)
+    with pytest.raises(MissingRoleError, match="negative row and there is none"):
+        pn_risk().value("squared", s)
+    with pytest.raises(ValueError, match="risk must be one of"):
+        get_risk("up")

@@ -1,0 +1,144 @@
+"""Solvers: optimality conditions, independent duals, and what happens without a minimum."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.sparse.linalg import aslinearoperator
+
+from pnuauc.losses import LOSSES, get_loss
+from pnuauc.moments import Moments
+from pnuauc.risks import QuadraticForm, nu_risk, pn_risk, pu_risk
+from pnuauc.solvers import PartAt, minimise, solve_ridge
+
+ALPHAS = [1e-3, 1e-2, 0.1, 1.0, 10.0]
+
+
+def random_form(seed, b=6, convex=True):
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((b, b))
+    quadratic = root @ root.T if convex else (root + root.T) / 2
+    return QuadraticForm(1.0, rng.standard_normal(b), quadratic, convex)
+
+
+@pytest.mark.parametrize("convex", [True, False])
+@pytest.mark.parametrize("n_alphas", [1, 5])
+def test_the_gradient_vanishes_at_the_solution(convex, n_alphas):
+    form = random_form(0, convex=convex)
+    solution = solve_ridge(form, ALPHAS[:n_alphas])
+    values, vectors = np.linalg.eigh(form.quadratic)
+    projected = vectors @ np.diag(np.maximum(values, 0)) @ vectors.T
+    for alpha, w in zip(ALPHAS, solution.coef, strict=False):
+        residual = (projected + alpha * np.eye(6)) @ w - form.linear
+        assert np.abs(residual).max() < 1e-10
+    assert bool(solution.correction) is not convex
+
+
+def test_a_saddle_is_never_returned():
+    """An indefinite form: the linear system has a solution, but it is no minimum."""
+    form = QuadraticForm(1.0, np.array([1.0, 1.0]), np.diag([1.0, -0.5]))
+    solution = solve_ridge(form, [0.1])
+    assert solution.correction.kind == "psd_projection"
+    assert solution.correction.n_negative == 1
+    assert solution.correction.lowest == pytest.approx(-0.5)
+    np.testing.assert_allclose(solution.coef[0], [1 / 1.1, 1 / 0.1])
+
+
+@pytest.mark.parametrize("convex", [True, False])
+def test_matrix_free_equals_dense(convex):
+    form = random_form(1, b=40, convex=convex)
+    lazy = QuadraticForm(1.0, form.linear, aslinearoperator(form.quadratic), convex)
+    dense, free = (solve_ridge(f, [0.1, 1.0]) for f in (form, lazy))
+    np.testing.assert_allclose(free.coef, dense.coef, rtol=1e-6, atol=1e-7)
+    assert free.correction.n_negative == dense.correction.n_negative
+    assert free.n_iter > 0
+
+
+def test_singular_forms_without_ridge_give_the_least_norm():
+    form = QuadraticForm(1.0, np.array([2.0, 0.0]), np.diag([4.0, 0.0]), True)
+    np.testing.assert_allclose(solve_ridge(form, [0.0]).coef[0], [0.5, 0.0])
+
+
+@pytest.mark.parametrize("alpha", [-1.0, np.nan, np.inf, "1", None, True])
+def test_bad_ridges_are_refused(alpha):
+    with pytest.raises(ValueError, match="alpha"):
+        solve_ridge(random_form(2), [alpha])
+
+
+def objective_of(risk, loss, rows):
+    """Value and gradient of a risk as a function of w, for rows kept by role."""
+    stage = get_loss(loss)
+
+    def parts_at(w):
+        found = risk.part_gradients(stage, {r: x @ w for r, x in rows.items()})
+        return [
+            PartAt(p.weight, v, sum(rows[r].T @ g for r, g in grad.items()), p.bounded)
+            for p, v, grad in found
+        ]
+
+    return parts_at
+
+
+def draw_rows(seed, sizes=(6, 8, 20), b=3):
+    rng = np.random.default_rng(seed)
+    shift = {"P": 0.5, "N": -0.5, "U": 0.0}
+    return {r: rng.standard_normal((n, b)) + shift[r] for r, n in zip("PNU", sizes, strict=True)}
+
+
+@pytest.mark.parametrize("loss", [n for n, loss in LOSSES.items() if loss.differentiable])
+def test_lbfgs_reaches_a_point_of_zero_gradient(loss):
+    rows = draw_rows(0)
+    parts_at = objective_of(pn_risk(), loss, rows)
+    minimum = minimise(parts_at, np.zeros(3), alpha=0.05, tol=1e-9)
+    (part,) = parts_at(minimum.coef)
+    assert np.abs(part.gradient + 0.1 * minimum.coef).max() < 1e-6
+    assert minimum.converged
+    assert not minimum.correction
+
+
+def test_squared_loss_by_both_roads():
+    rows = draw_rows(1)
+    form = pu_risk(0.2).quadratic_form({r: Moments.from_rows(x) for r, x in rows.items()})
+    closed = solve_ridge(form, [0.1]).coef[0]
+    found = minimise(objective_of(pu_risk(0.2), "squared", rows), np.zeros(3), 0.1, tol=1e-10)
+    # the floor bends the objective by 2.5e-7 / risk: the minimiser moves that much at most
+    np.testing.assert_allclose(found.coef, closed, atol=1e-4)
+
+
+@pytest.mark.parametrize(("loss", "box"), [("hinge", (0.0, 1.0)), ("absolute", (-1.0, 1.0))])
+def test_smoothed_losses_reach_the_exact_optimum(loss, box):
+    """Against the dual quadratic program, solved as a box-constrained problem of its own:
+
+    max_beta sum beta - |sum beta_ij (x_i - x_j)|^2 / (4 alpha), beta_ij in box / (n_P n_N).
+    """
+    rows, alpha = draw_rows(2), 0.05
+    differences = (rows["P"][:, None] - rows["N"][None]).reshape(-1, 3)
+    n = len(differences)
+
+    def negative_dual(beta):
+        w = differences.T @ beta / (2 * alpha)
+        return alpha * w @ w - beta.sum(), differences @ w - 1.0
+
+    bounds = [(box[0] / n, box[1] / n)] * n
+    options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 5000, "maxfun": 50000}
+    dual = optimize.minimize(
+        negative_dual, np.zeros(n), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    w = np.zeros(3)
+    for width in (0.5, 0.1, 0.01, 0.001):
+        stage = get_loss(loss).smoothed(width)
+        w = minimise(objective_of(pn_risk(), stage, rows), w, alpha, tol=1e-9).coef
+    primal = LOSSES[loss].value(differences @ w).mean() + alpha * w @ w
+    gap = primal + dual.fun
+    assert -1e-9 < gap < 1e-3  # weak duality below; above, the width of the smoothing
+    np.testing.assert_allclose(w, differences.T @ dual.x / (2 * alpha), atol=5e-3)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_unbounded_risks_are_held_at_the_floor(loss):
+    """One unlabelled row far below all: without a floor the NU risk falls for ever."""
+    rows = {"N": np.array([[-3.0], [3.0], [0.0]]), "U": np.array([[0.1], [0.2]])}
+    parts_at = objective_of(nu_risk(0.1), loss, rows)
+    minimum = minimise(parts_at, np.array([0.1]), alpha=1e-3)
+    assert np.isfinite(minimum.coef).all()
+    assert minimum.correction.kind == "non_negative"
+    assert minimum.correction.lowest < 1e-3
