@@ -45,7 +45,10 @@ def run_trial(name: str, prior: float, n_labeled: int, seed: int, folder: str | 
     """AUC on the test rows for every (criterion, rule)."""
     X, y = load(name, folder)
     n_positive = round(prior * n_labeled)
-    sample = sample_pnu(X, y, n_positive, n_labeled - n_positive, 1000, prior, random_state=seed)
+    # [0, 1] columns, as in LIBSVM's scaled files: nearest to the paper's own numbers (docs)
+    sample = sample_pnu(
+        X, y, n_positive, n_labeled - n_positive, 1000, prior, random_state=seed, scale="minmax"
+    )
     rows_x, labels = np.asarray(sample.X, dtype=np.float64), sample.y
     estimate = float(
         np.clip(

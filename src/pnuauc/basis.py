@@ -13,19 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 __all__ = [
     "BASES",
+    "ForeignBasis",
     "GaussianBasis",
     "IdentityBasis",
     "LinearKernelBasis",
     "MultiscaleBasis",
     "check_weights",
     "gaussian_exponents",
+    "make_basis",
     "median_distance",
     "sample_centers",
     "squared_distances",
@@ -337,6 +339,35 @@ BASES: dict[str, type] = {
     "linear": LinearKernelBasis,
     "identity": IdentityBasis,
 }
+
+
+class ForeignBasis:
+    """A user's transformer in the clothes of our bases: it answers to ``features``."""
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any) -> ForeignBasis:
+        self.transformer.fit(X)
+        return self
+
+    def features(self, X: Any) -> Any:
+        return self.transformer.transform(X)
+
+
+def make_basis(basis: Any, n_basis: int, width: float | str, random_state: Any) -> Any:
+    """An unfitted basis from its name, or a clone of a transformer, with ``features(X)``.
+
+    Settings that a basis does not know (the width of a linear kernel, say) are left out.
+    """
+    if not isinstance(basis, str):
+        return ForeignBasis(clone(basis))
+    if basis not in BASES:
+        known = ", ".join(map(repr, BASES))
+        raise ValueError(f"basis must be one of {known} or a transformer; got {basis!r}.")
+    made = BASES[basis]()
+    wanted = {"n_centers": n_basis, "width": width, "random_state": random_state}
+    return made.set_params(**{k: v for k, v in wanted.items() if k in made.get_params()})
 
 
 def check_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64] | None:
