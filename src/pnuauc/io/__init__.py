@@ -1,11 +1,12 @@
 """Tables in, scores out, models in and out, safely."""
 
-from pnuauc.io._columns import Column
+from pnuauc.io._columns import Column, numbers
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._extras import need
 from pnuauc.io._leaks import find_leaks
 from pnuauc.io._model import TableModel
 from pnuauc.io._modelfile import FORMAT_VERSION, load_model, read_manifest, save_model
+from pnuauc.io._plain import plain
 from pnuauc.io._scoring import ScoreSummary, score_file
 from pnuauc.io._tables import (
     FORMATS,
@@ -33,6 +34,8 @@ __all__ = [
     "iter_batches",
     "load_model",
     "need",
+    "numbers",
+    "plain",
     "read_manifest",
     "read_table",
     "save_model",

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -33,6 +34,7 @@ from pnuauc.io._columns import KINDS, Column
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._extras import need
 from pnuauc.io._model import TableModel
+from pnuauc.io._plain import plain
 from pnuauc.io._writing import atomic_file
 
 __all__ = ["FORMAT_VERSION", "load_model", "read_manifest", "save_model"]
@@ -42,6 +44,8 @@ FORMAT_VERSION = 1
 _MEMBERS = ("arrays.npz", "encoder.skops")
 #: No part of a sensible model comes near this; a zip bomb does.
 _MAX_BYTES = 512 * 2**20
+#: Types beyond those skops trusts by itself. A dtype is a description of numbers; it runs nothing.
+_TRUSTED = ("numpy.dtype",)
 _TRANSFORMERS: dict[str, tuple[type, ...]] = {
     "number": (Pipeline, SimpleImputer, StandardScaler),
     "boolean": (SimpleImputer,),
@@ -86,7 +90,7 @@ def save_model(model: TableModel, path: str | os.PathLike[str]) -> None:
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
         "card": model.card,
     }
-    text = json.dumps(_plain(manifest), indent=1, ensure_ascii=False).encode("utf-8")
+    text = json.dumps(plain(manifest), indent=1, ensure_ascii=False).encode("utf-8")
     with (
         atomic_file(path) as stream,
         zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
@@ -220,13 +224,13 @@ def _read_transformers(data: bytes, name: str) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(data)) as inner:
         if sum(info.file_size for info in inner.infolist()) > _MAX_BYTES:
             raise ModelFileError(f"{name} unpacks to more than a model can hold; refused.")
-    foreign = skops.get_untrusted_types(data=data)
+    foreign = set(skops.get_untrusted_types(data=data)) - set(_TRUSTED)
     if foreign:
         raise ModelFileError(
             f"{name} holds objects of types that a pnuauc model never has "
             f"({', '.join(sorted(foreign)[:3])}); refused, as they could run code."
         )
-    loaded = skops.loads(data, trusted=[])
+    loaded = skops.loads(data, trusted=list(_TRUSTED))
     if not isinstance(loaded, dict):
         raise ValueError("the encoder is no dictionary")
     for key, transformer in loaded.items():
@@ -245,26 +249,10 @@ def _check_shapes(model: TableModel, width: int) -> None:
     centers = getattr(model.basis, "centers_", None)
     if centers is not None and centers.shape[1] != width:
         raise ValueError("centres and columns do not fit together")
-    scores = model.score_encoded(np.zeros((1, width)))
+    row = np.zeros((1, width))
+    scores = model.score_encoded(sparse.csr_matrix(row) if model.encoder.is_sparse else row)
     if scores.shape != (1,) or not math.isfinite(float(scores[0])):
         raise ValueError("coefficients and centres do not fit together")
-
-
-def _plain(value: Any) -> Any:
-    """JSON without numpy's types; numbers that JSON cannot say become null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value.tolist()]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
 
 
 def _first(error: BaseException) -> str:
