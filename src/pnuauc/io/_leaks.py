@@ -52,9 +52,9 @@ def _separates(column: Column, values: Any, groups: dict[str, NDArray[np.bool_]]
     if column.kind in {"category", "text"}:
         texts = strings(values)
         for name, mask in groups.items():
-            inside = set(texts[mask])
+            levels = set(texts[mask])
             # many different texts are disjoint by nature; a leak is a few that repeat
-            if len(inside) <= mask.sum() / 2 and inside.isdisjoint(texts[~mask]):
+            if len(levels) <= mask.sum() / 2 and levels.isdisjoint(texts[~mask]):
                 return name
         return None
     cells = numbers(column, values)

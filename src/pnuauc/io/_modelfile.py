@@ -77,7 +77,8 @@ def save_model(model: TableModel, path: str | os.PathLike[str]) -> None:
     """Write the model file, whole or not at all."""
     skops = need("skops.io")
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **model.arrays())
+    arrays: dict[str, Any] = model.arrays()
+    np.savez_compressed(buffer, **arrays)
     members = {
         "arrays.npz": buffer.getvalue(),
         "encoder.skops": skops.dumps(model.encoder.transformers_),

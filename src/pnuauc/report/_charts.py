@@ -281,13 +281,13 @@ def interval_chart(methods: dict[str, dict[str, Any]]) -> str:
             f'<text class="tick" x="{x}" y="{height - _BOTTOM + 18}" text-anchor="middle">'
             f"{_number(value, False)}</text>"
         )
-    for i, (name, value) in enumerate(rows):
+    for i, (name, estimate) in enumerate(rows):
         y = _TOP + 34 * i + 17
-        at = axes.at_x(min(max(value["value"], axes.x[0]), 1.0))
+        at = axes.at_x(min(max(estimate["value"], axes.x[0]), 1.0))
         body += (
             f'<text class="label" x="{axes.left - 8}" y="{y + 4}" text-anchor="end">{name}</text>'
-            f'<line class="whisker thick" x1="{axes.at_x(max(value["low"], axes.x[0]))}" '
-            f'x2="{axes.at_x(value["high"])}" y1="{y}" y2="{y}"/>'
+            f'<line class="whisker thick" x1="{axes.at_x(max(estimate["low"], axes.x[0]))}" '
+            f'x2="{axes.at_x(estimate["high"])}" y1="{y}" y2="{y}"/>'
             f'<circle class="dot solid" cx="{at}" cy="{y}" r="5"/>'
         )
     body += (
