@@ -298,6 +298,12 @@ def test_perfect_separation_has_an_honest_interval():
     assert perfect_interval(0.0, 5, 0.95) == pytest.approx((0.0, 1 - 0.025 ** (1 / 5)))
 
 
+def test_constant_scores_are_worth_one_half():
+    result = auc_estimate([1, 1, 0, 0, None, None], np.zeros(6), 0.3)
+    assert (result.value, result.low, result.high) == (0.5, 0.5, 0.5)
+    assert any("nothing to combine" in note for note in result.notes)
+
+
 def test_one_positive_still_gets_an_interval():
     result = auc_estimate([1] + [0] * 20, range(21, 0, -1))
     assert result.low < 0.2
@@ -313,6 +319,8 @@ def test_satterthwaite_and_quantile_limits():
     low, high = logit_t_interval(1.02, 0.03, 50.0, 0.95, (0.0, 1.0))
     assert low < 0.95
     assert high == 1.0
+    grid = [logit_t_interval(x, 0.1, 9.0, 0.95, (0.0, 1.0)) for x in np.linspace(-0.2, 1.2, 2801)]
+    assert np.max(np.abs(np.diff(grid, axis=0))) < 0.003  # no jump anywhere, steps are 0.0005
 
 
 def test_extreme_priors():

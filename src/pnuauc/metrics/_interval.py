@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 __all__ = ["check_level", "logit_t_interval", "perfect_interval", "satterthwaite", "t_quantile"]
 
@@ -36,7 +36,8 @@ def satterthwaite(parts: NDArray[np.float64], n: tuple[int, int, int]) -> float:
 
 def t_quantile(level: float, df: float) -> float:
     """Two-sided quantile; the normal one for infinite degrees of freedom."""
-    return float(stats.t.ppf(0.5 + level / 2.0, df))
+    upper = 0.5 + level / 2.0
+    return float(special.stdtrit(df, upper) if np.isfinite(df) else special.ndtri(upper))
 
 
 def logit_t_interval(
@@ -46,8 +47,9 @@ def logit_t_interval(
 
     With x the position of ``value`` inside ``bounds`` and s its standard error there, the limits
     are expit(logit x -+ t s / (x (1 - x))). Within one standard error of a bound the slope of the
-    logit runs away, so x is held one standard error inside, and the outer limit is at least the
-    plain one: an unbiased estimate may lie beyond 1 and must still have an interval.
+    logit runs away, so x is held one standard error inside and the outer limit is moved by what
+    x was moved: an unbiased estimate may lie beyond 1 and must still have an interval, and the
+    limits are continuous in the value.
     """
     low, high = bounds
     x, s = (value - low) / (high - low), std_error / (high - low)
@@ -59,10 +61,7 @@ def logit_t_interval(
     else:
         step = t * s / (inner * (1.0 - inner))
         limits = special.expit(special.logit(inner) + np.array([-step, step]))
-        if inner < x:
-            limits[1] = max(limits[1], x + t * s)
-        elif inner > x:
-            limits[0] = min(limits[0], x - t * s)
+        limits += np.array([min(x - inner, 0.0), max(x - inner, 0.0)])
     cut = np.clip(low + limits * (high - low), 0.0, 1.0)
     return float(cut[0]), float(cut[1])
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pnuauc.metrics._counts import Floats, ScoreCounts
 from pnuauc.metrics._moments import placements, role_covariance
@@ -57,17 +57,23 @@ def _projections(f_p: Floats, f_n: Floats, prior: float) -> tuple[Floats, Floats
     )
 
 
+@lru_cache(maxsize=1)
+def _gaussian_nodes() -> tuple[Floats, Floats]:
+    """60 points and probabilities that integrate smooth functions against N(0, 1)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    return nodes, weights / weights.sum()
+
+
 @lru_cache(maxsize=256)
 def _binormal(auc: float, prior: float) -> Floats:
     """Role covariances of the projections for N(d, 1) against N(0, 1), shape (3, 3, 3)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights = weights / weights.sum()
-    shift = np.sqrt(2.0) * stats.norm.ppf(auc)
+    nodes, weights = _gaussian_nodes()
+    shift = np.sqrt(2.0) * special.ndtri(auc)
     points = (nodes + shift, nodes, np.concatenate([nodes + shift, nodes]))
     masses = (weights, weights, np.concatenate([prior * weights, (1.0 - prior) * weights]))
     blocks = []
     for k in range(3):
-        f_p, f_n = stats.norm.cdf(points[k] - shift), stats.norm.cdf(points[k])
+        f_p, f_n = special.ndtr(points[k] - shift), special.ndtr(points[k])
         x = _projections(f_p, f_n, prior)[k]
         x = x - (x @ masses[k])[:, None]
         blocks.append((x * masses[k]) @ x.T)
