@@ -129,6 +129,11 @@ def score_table(
     for name, levels in summary.new_categories.items():
         shown = ", ".join(map(repr, sorted(levels)[:5]))
         voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
+    if fitted.card.get("label") in summary.kept:
+        voice.remark(
+            "The table holds labels: an AUC of rows that the model was fitted on is too high "
+            "(the honest one is in the model's report)."
+        )
     voice.say(
         f"Scored {summary.n_rows:,} rows, {summary.n_positive:,} above the model's threshold: "
         f"{target}"
@@ -208,6 +213,7 @@ def _tell_scores(voice: Voice, name: str, result: dict[str, Any]) -> None:
     rows = [
         [key, *(f"{e[k]:.4f}" for k in ("value", "std_error", "low", "high"))]
         for key, e in result["methods"].items()
+        if not key.endswith("_raw") or not result["auc"] or result["auc"]["method"] == key
     ]
     if len(rows) > 1:
         voice.table(["rows used", "value", "std. error", "low", "high"], rows)

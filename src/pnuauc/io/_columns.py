@@ -217,23 +217,22 @@ def _refuse_text(column: Column, values: Any, good: Any, first_row: int) -> None
 
 
 def _booleans(column: Column, values: Any, first_row: int) -> NDArray[np.float64]:
-    pa = need("pyarrow")
+    pa, pc = need("pyarrow"), need("pyarrow.compute")
     if not _is_text(values.type):
         result = _numbers(column, values, first_row)
         return np.where(np.isnan(result), np.nan, (result != 0).astype(float))
-    out = np.full(len(values), np.nan)
-    encoded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    for i, value in enumerate(encoded.to_pylist()):
-        if value is None or not value.strip():
-            continue
-        word = value.strip().lower()
-        if word not in _TRUE and word not in _FALSE:
-            raise InputError(
-                f"Column '{column.name}' holds {value!r} in row {first_row + i + 1} where the "
-                "model needs true or false."
-            )
-        out[i] = float(word in _TRUE)
-    return out
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(values))
+    true, false = (pc.is_in(words, pa.array(sorted(known))) for known in (_TRUE, _FALSE))
+    blank = pc.fill_null(pc.equal(words, ""), True)
+    bad = pc.indices_nonzero(pc.invert(pc.or_(pc.or_(true, false), blank)))
+    if len(bad):
+        row = bad[0].as_py()
+        raise InputError(
+            f"Column '{column.name}' holds {values[row].as_py()!r} in row {first_row + row + 1} "
+            "where the model needs true or false."
+        )
+    result = _to_numpy(true.cast(pa.uint8()).cast(pa.float64()))
+    return np.where(_to_numpy(blank.cast(pa.uint8())) == 1, np.nan, result)
 
 
 def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float64]:

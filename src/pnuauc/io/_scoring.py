@@ -66,10 +66,12 @@ def score_file(
         raise InputError(f"The model was fitted on {known}; '{source}' is not one.")
     kept, columns = _columns_to_read(model, source, keep, options)
     summary = ScoreSummary(kept=tuple(kept))
-    texts = [c.name for c in model.encoder.columns_ if c.kind in {"category", "text"}]
-    texts = [name for name in texts if columns and name in columns]
+    # of CSV only features that are numbers are parsed: an id 007 must not come back as 7, and a
+    # label column that starts with empty cells has no type to infer
+    floats = [c.name for c in model.encoder.columns_ if c.kind == "number" and not c.lenient]
+    texts = [name for name in columns or [] if name not in floats]
     width = model.encoder.n_features_in_ if model.encoder.is_sparse else None
-    batches = iter_batches(source, columns, options, text=texts, n_features=width)
+    batches = iter_batches(source, columns, options, text=texts, floats=floats, n_features=width)
     with atomic_file(target) as stream:
         writer = TableWriter(stream, target)
         for batch in _read_ahead(batches):

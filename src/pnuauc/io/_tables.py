@@ -102,6 +102,8 @@ def read_table(path: str | os.PathLike[str], options: ReadOptions | None = None)
     kind = detect_format(where)
     if kind == "libsvm":
         blocks = list(_libsvm_blocks(where, BATCH_ROWS, None))
+        if not blocks:
+            raise InputError(f"'{where}' has no rows.")
         width = max(X.shape[1] for X, _ in blocks)
         wide = [_widen(X, width) for X, _ in blocks]
         return sparse.vstack(wide, format="csr"), np.concatenate([y for _, y in blocks])
@@ -110,12 +112,14 @@ def read_table(path: str | os.PathLike[str], options: ReadOptions | None = None)
         if kind in {"csv", "tsv"}:
             csv = need("pyarrow.csv")
             table = csv.read_csv(_source(where), **_csv_options(where, kind, options))
+            _check_text(where, table.schema)
         elif kind == "parquet":
             table = need("pyarrow.parquet").read_table(where)
         else:
             with pa.memory_map(os.fspath(where)) as source:
                 table = _open_arrow(source).read_all()
-    check_names(table.column_names, where)
+        names = table.column_names
+    check_names(names, where)
     if table.num_rows == 0:
         raise InputError(f"'{where}' has a header but no rows.")
     return table
@@ -148,6 +152,7 @@ def iter_batches(
     options: ReadOptions | None = None,
     *,
     text: Sequence[str] = (),
+    floats: Sequence[str] = (),
     batch_rows: int = BATCH_ROWS,
     n_features: int | None = None,
 ) -> Iterator[Any]:
@@ -156,7 +161,8 @@ def iter_batches(
     Parameters
     ----------
     columns : names to read; None reads all
-    text : names of CSV columns to read as text, whatever their first rows look like
+    text, floats : names of CSV columns to read as text or as float64, whatever their first rows
+        look like; types of the others are inferred from the first 8 MB
     n_features : width of the CSR blocks of LIBSVM
     """
     where = Path(path)
@@ -178,8 +184,11 @@ def iter_batches(
                         yield chosen.slice(start, batch_rows)
         else:
             csv = need("pyarrow.csv")
-            settings = _csv_options(where, kind, options, columns, text)
+            types = dict.fromkeys(text, pa.string()) | dict.fromkeys(floats, pa.float64())
+            settings = _csv_options(where, kind, options, columns, types)
             with csv.open_csv(_source(where), **settings) as reader:
+                check_names(reader.schema.names, where)
+                _check_text(where, reader.schema)
                 for batch in reader:
                     for start in range(0, batch.num_rows, batch_rows):
                         yield batch.slice(start, batch_rows)
@@ -216,16 +225,16 @@ def _csv_options(
     kind: str,
     options: ReadOptions | None,
     columns: Sequence[str] | None = None,
-    text: Sequence[str] = (),
+    types: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    pa, csv = need("pyarrow"), need("pyarrow.csv")
+    csv = need("pyarrow.csv")
     options = options or ReadOptions()
     delimiter = options.delimiter or ("\t" if kind == "tsv" else _sniff(path, options.encoding))
     if len(delimiter) != 1:
         raise InputError(f"The delimiter must be one character, got {delimiter!r}.")
     convert: dict[str, Any] = {
         "strings_can_be_null": True,
-        "column_types": {name: pa.string() for name in text},
+        "column_types": types or {},
     }
     if columns is not None:
         convert["include_columns"] = list(columns)
@@ -234,6 +243,12 @@ def _csv_options(
         "parse_options": csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         "convert_options": csv.ConvertOptions(**convert),
     }
+
+
+def _check_text(path: Path, schema: Any) -> None:
+    """Arrow reads bytes that are no UTF-8 as binary columns; nobody means that in a CSV file."""
+    if any(need("pyarrow").types.is_binary(kind) for kind in schema.types):
+        raise InputError(_reading_error(path, "invalid UTF8"))
 
 
 def _sniff(path: Path, encoding: str) -> str:
@@ -375,6 +390,8 @@ def as_table(data: Any) -> Any:
 
 def _foreign_frame(data: Any) -> Any:
     narwhals, pa = need("narwhals"), need("pyarrow")
+    if type(data).__module__.startswith("pandas") and hasattr(data, "columns"):
+        check_names([str(name) for name in data.columns])  # pandas allows names twice
     try:
         frame = narwhals.from_native(data)
     except TypeError:

@@ -95,9 +95,10 @@ def _ticks(low: float, high: float, log: bool = False) -> list[float]:
 
 
 def _number(value: float, percent: bool) -> str:
+    value = 0.0 if abs(value) < 1e-12 else value
     if percent:
         return f"{100 * value:.3g}%"
-    return f"{value + 0.0:.3g}"
+    return f"{value:.3g}"
 
 
 def _svg(title: str, description: str, body: str, height: int = _HEIGHT) -> str:

@@ -111,7 +111,7 @@ def _sensitivity(codes: Codes, scores: Floats, prior: Any, level: float) -> dict
     return {**curve, "at": value}
 
 
-def score_histograms(codes: Codes, scores: Floats, bins: int = 40) -> dict[str, Any]:
+def score_histograms(codes: Codes, scores: Floats, bins: int = 24) -> dict[str, Any]:
     """Share of each role's rows by score; the ends of the axis gather the tails."""
     low, high = np.quantile(scores, [0.005, 0.995])
     low, high = (

@@ -8,11 +8,14 @@ from typing import Any
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.priors import PRIORS, default_prior, prior_in_population
+from pnuauc.study._crossfit import evaluation_rows
 
 __all__ = ["KnownPrior", "find_prior", "parse_prior"]
 
 #: The risks divide by prior and 1 - prior; an estimate nearer to 0 or 1 is moved here.
 _NEAREST = 0.001
+#: Unlabelled rows that an estimate rests on: with few labelled rows more would not sharpen it.
+PRIOR_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,13 @@ def find_prior(
         estimator = PRIORS[method](**settings)
     else:
         raise InputError(f"--method must be auto, {', '.join(PRIORS)}; got {method!r}.")
-    estimator.fit(X, roles.codes)
+    rows = evaluation_rows(roles, PRIOR_ROWS, random_state)
+    estimator.fit(X[rows], roles.codes[rows])
+    sampled = (
+        f" on {PRIOR_ROWS:,} of the unlabelled rows, drawn at random"
+        if roles.n_unlabeled > PRIOR_ROWS
+        else ""
+    )
     value = min(max(estimator.prior_, _NEAREST), 1 - _NEAREST)
     low, high = estimator.interval_
     return KnownPrior(
@@ -102,7 +111,7 @@ def find_prior(
         low,
         high,
         level,
-        f"estimated by {type(estimator).__name__}",
+        f"estimated by {type(estimator).__name__}{sampled}",
         estimator.diagnostics_.get("doubt"),
         prior_in_population(value, *counts),
     )
