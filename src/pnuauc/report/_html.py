@@ -11,6 +11,10 @@ from pnuauc.report import _words as words
 
 __all__ = ["to_html"]
 
+#: Findings and charts that some data have no use for.
+_OPTIONAL = ("prior", "auc", "roc", "scores", "review", "sensitivity", "unlabelled", "importance")
+_CHARTS = ("roc", "methods", "scores", "sensitivity", "importance", "eta", "width", "alpha")
+
 
 def to_html(findings: dict[str, Any]) -> str:
     """The report as HTML: no scripts, nothing fetched, light and dark."""
@@ -31,13 +35,13 @@ def to_html(findings: dict[str, Any]) -> str:
     template = environment.get_template("report.html.j2")
     return str(
         template.render(
-            f=findings,
+            f={**dict.fromkeys(_OPTIONAL), **findings},
             headline=words.headline(findings),
             summary=words.summary_rows(findings),
             setting=words.setting_words(findings["labels"]["setting"]),
             effect=words.effect_words(findings["unlabelled"]) if findings.get("unlabelled") else "",
             percent=words.percent,
-            charts=_draw(findings),
+            charts={**dict.fromkeys(_CHARTS), **_draw(findings)},
         )
     )
 
@@ -69,7 +73,7 @@ def _draw(findings: dict[str, Any]) -> dict[str, str]:
         out["sensitivity"] = charts.sensitivity_chart(
             findings["sensitivity"], (prior["low"], prior["high"])
         )
-    if findings.get("importance", {}).get("columns"):
+    if (findings.get("importance") or {}).get("columns"):
         out["importance"] = charts.importance_chart(findings["importance"]["columns"])
     for name in ("eta", "width", "alpha"):
         out[name] = charts.selection_chart(name, findings["selection"]["curves"][name])
