@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _WIDTH, _HEIGHT = 460, 330
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 48
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 16, 12, 48
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
     row, height = 26, 26 * len(shown) + _TOP + _BOTTOM
     high = max(max(c["drop"] + c["spread"] for c in shown), 0.005)
     low = min(min(c["drop"] - c["spread"] for c in shown), 0.0)
-    axes = _Axes((low, high * 1.05), (0, 1), height=height, left=150)
+    axes = _Axes((low, high * 1.05), (0, 1), height=height, left=172)
     body = ""
     for value in _ticks(*axes.x):
         x = axes.at_x(value)
@@ -248,7 +248,7 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
     for i, column in enumerate(shown):
         y = _TOP + row * i
         start, end = sorted((axes.at_x(0), axes.at_x(column["drop"])))
-        name = column["column"] if len(column["column"]) <= 20 else column["column"][:19] + "…"
+        name = column["column"] if len(column["column"]) <= 19 else column["column"][:18] + "…"
         whisker = [axes.at_x(column["drop"] + s * column["spread"]) for s in (-1, 1)]
         body += (
             f'<text class="label" x="{axes.left - 8}" y="{y + 17}" text-anchor="end">'

@@ -63,7 +63,11 @@ def headline(findings: dict[str, Any]) -> list[str]:
             f"are {lift['value']:.1f} times as frequent as among all unlabelled rows"
         )
         if review.get("precision"):
-            sentence += f" (about {percent(review['precision']['value'], 0)} of them positive)"
+            precision = review["precision"]
+            sentence += (
+                f" ({percent(precision['low'], 0)} to {percent(precision['high'], 0)} of them "
+                "are positive)"
+            )
         out.append(sentence + ".")
     return out
 
@@ -122,9 +126,9 @@ def _labels(labels: dict[str, Any]) -> str:
 def _model(selection: dict[str, Any]) -> str:
     return (
         f"{selection['risk'].upper()} risk, {selection['loss']} loss, {selection['basis']} basis "
-        f"of {selection['n_centers']} centres; mean of {selection['n_kept']} of "
+        f"of {selection['n_centers']} centres; weighted mean of {selection['n_kept']} of "
         f"{selection['n_candidates']} candidates"
         if selection["n_centers"]
         else f"{selection['risk'].upper()} risk, {selection['loss']} loss, {selection['basis']} "
-        f"basis; mean of {selection['n_kept']} of {selection['n_candidates']} candidates"
+        f"basis; weighted mean of {selection['n_kept']} of {selection['n_candidates']} candidates"
     )

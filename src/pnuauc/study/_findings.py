@@ -66,7 +66,7 @@ def selection_findings(ranker: AUCClassifierCV) -> dict[str, Any]:
         "basis": ranker.basis,
         "n_centers": int(getattr(ranker.basis_, "centers_", np.empty((0, 0))).shape[0]),
         "n_candidates": len(ranker.cv_results_["mean_test_risk"]),
-        "n_kept": int(np.sum(ranker.cv_results_["kept"])),
+        "n_kept": int(np.count_nonzero(ranker.cv_results_["weight"])),
         "n_corrected": int(ranker.n_corrected_),
         "best": {k: v for k, v in ranker.best_params_.items() if np.isfinite(v)},
         **chosen,

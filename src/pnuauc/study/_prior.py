@@ -7,7 +7,13 @@ from typing import Any
 
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
-from pnuauc.priors import PRIORS, default_prior, prior_in_population
+from pnuauc.priors import (
+    PRIORS,
+    BasePrior,
+    EnergyDistancePrior,
+    default_prior,
+    prior_in_population,
+)
 from pnuauc.study._crossfit import evaluation_rows
 
 __all__ = ["KnownPrior", "find_prior", "parse_prior"]
@@ -89,8 +95,17 @@ def find_prior(
         error = (high - low) / 2 / 1.959964
         population = prior_in_population(value, *counts)
         return KnownPrior(value, error, low, high, 0.95, "given", population=population)
-    settings = {"level": level, "on_unidentified": "ignore", "random_state": random_state}
-    if method == "auto":
+    settings: dict[str, Any] = {
+        "level": level,
+        "on_unidentified": "ignore",
+        "random_state": random_state,
+    }
+    if method == "energy" or (method == "auto" and roles.setting == "PNU"):
+        # the "V" statistic pulls towards the share of positives among the labelled rows, which in
+        # a user's table says little about U: reviewers look at suspicious rows first. On 20 draws
+        # of make_payments(3000) its bias is .044 (rmse .055), that of "U" .008 (rmse .036).
+        estimator: BasePrior = EnergyDistancePrior(statistic="U", **settings)
+    elif method == "auto":
         estimator = default_prior(roles.setting, **settings)
     elif method in PRIORS:
         estimator = PRIORS[method](**settings)
