@@ -45,7 +45,7 @@ def bare(model_path: str, path: str) -> None:
 
     model = load_model(model_path)
     names = [c.name for c in model.encoder.columns_]
-    imputer, scaler = (step for _, step in model.encoder.transformers_["number"].steps)
+    _, scaler = (step for _, step in model.encoder.transformers_["number"].steps)
     started, cpu = time.perf_counter(), time.process_time()
     n, total = 0, 0.0
     with pq.ParquetFile(path) as file:
