@@ -49,6 +49,16 @@ labelled_scores = scores[:200]
 blocks = [(y[:300], scores[:300]), (y[300:], scores[300:])]
 """,
     },
+    "docs/priors.md": {
+        0: """
+import numpy as np
+rng = np.random.default_rng(0)
+hidden = rng.random(600) < 0.2
+X = rng.normal(size=(600, 3)) + 2 * hidden[:, None]
+y = np.where(np.arange(600) < 200, hidden, np.nan)
+""",
+        1: "from pnuauc.priors import prior_in_population, prior_in_unlabelled",
+    },
     "docs/theory.md": {
         0: """
 import numpy as np

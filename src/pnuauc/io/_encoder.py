@@ -190,7 +190,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         values, flags = self._numbers(batch, first_row), self._booleans(batch, first_row)
         parts: list[Any] = []
         if "number" in self.transformers_:
-            parts.append(self.transformers_["number"].transform(values))
+            imputer, scaler = (step for _, step in self.transformers_["number"].steps)
+            # without a gap imputing only copies; most batches have none
+            filled = imputer.transform(values) if np.isnan(values).any() else values
+            parts.append(scaler.transform(filled))
         if "boolean" in self.transformers_:
             parts.append(self.transformers_["boolean"].transform(flags))
         if "missing" in self.transformers_:
