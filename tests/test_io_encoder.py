@@ -139,6 +139,23 @@ def test_cells_of_another_type_but_the_same_meaning(frame):
     np.testing.assert_allclose(encoder.transform(as_text), encoder.transform(frame))
 
 
+def test_cells_missing_only_at_scoring(frame):
+    complete = frame.assign(size=frame["size"].fillna(1.0), shop=frame["shop"].fillna("a"))
+    encoder = TableEncoder().fit(complete)
+    gaps = complete.assign(size=np.nan, flag=None, shop=None, when=pd.NaT, text=None)
+    X = encoder.transform(gaps)
+    assert np.isfinite(X).all()
+    np.testing.assert_allclose(X, X[:1].repeat(len(X), axis=0))
+
+
+def test_time_zones_and_names_that_are_no_text(frame):
+    encoder = TableEncoder().fit(frame)
+    zoned = frame.assign(when=frame["when"].dt.tz_localize("UTC"))
+    np.testing.assert_allclose(encoder.transform(zoned), encoder.transform(frame))
+    numbered = frame.rename(columns={"size": 7})
+    assert TableEncoder().fit(numbered).columns_[0].name == "7"
+
+
 def test_infinite_and_huge_at_fit():
     with pytest.raises(InputError, match=r"infinite value \(row 2\)"):
         TableEncoder().fit(pd.DataFrame({"a": [1.0, np.inf, 2.0]}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from pnuauc.io import (
     TableEncoder,
     check_writable,
     column_names,
+    detect_format,
     load_model,
     read_manifest,
     read_table,
@@ -63,15 +66,16 @@ def fit_file(
         check_writable(path)
     voice.stage(f"Reading {table} ...")
     data = read_table(table, reading)
-    with progress_bar("Held-out estimate", voice.shows_progress) as bar:
-
-        def tick(stage: str, share: float) -> None:
-            if stage in _STAGES:
-                voice.stage(_STAGES[stage])
-            else:
-                bar(stage, share)
-
-        study = fit_study(data, columns, settings, name=table.name, command=command, tick=tick)
+    with _stages(voice) as tick:
+        study = fit_study(
+            data,
+            columns,
+            settings,
+            name=table.name,
+            command=command,
+            verbose=voice.shows_progress,
+            tick=tick,
+        )
     findings = study.findings
     findings["files"] = {
         "model": str(model_path),
@@ -93,6 +97,31 @@ def fit_file(
     return findings
 
 
+@contextmanager
+def _stages(voice: Voice) -> Iterator[Callable[[str, float], None]]:
+    """A line for each stage, and a bar while folds are held out.
+
+    The bar opens with its first tick and closes with its last: before it, the ranker draws one of
+    its own, and two at a time would overwrite each other.
+    """
+    with ExitStack() as stack:
+        bars: list[Callable[[str, float], None]] = []
+
+        def tick(stage: str, share: float) -> None:
+            if stage in _STAGES:
+                voice.stage(_STAGES[stage])
+                return
+            if not bars:
+                bar = progress_bar("Held-out estimate", voice.shows_progress)
+                bars.append(stack.enter_context(bar))
+            bars[0](stage, share)
+            if share >= 1.0:
+                stack.close()
+                bars.clear()
+
+        yield tick
+
+
 def score_table(
     voice: Voice,
     model: Path,
@@ -107,7 +136,8 @@ def score_table(
     from joblib import effective_n_jobs
 
     fitted = load_model(_existing_model(model))
-    target = output or _beside(table, ".scored.csv" if table.suffix == ".libsvm" else None)
+    sparse = table.exists() and detect_format(table) == "libsvm"
+    target = output or _beside(table, ".scored.csv" if sparse else None)
     if target.resolve() == table.resolve():
         raise InputError(f"'{target}' is the table itself; name another output (-o).")
     kept = column_names(table, reading) if keep and "all" in keep else keep

@@ -13,6 +13,7 @@ from pnuauc.io._tables import (
     ReadOptions,
     as_table,
     column_names,
+    detect_format,
     iter_batches,
     read_table,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "atomic_file",
     "check_writable",
     "column_names",
+    "detect_format",
     "find_leaks",
     "iter_batches",
     "load_model",

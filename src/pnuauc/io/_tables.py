@@ -391,7 +391,9 @@ def as_table(data: Any) -> Any:
 def _foreign_frame(data: Any) -> Any:
     narwhals, pa = need("narwhals"), need("pyarrow")
     if type(data).__module__.startswith("pandas") and hasattr(data, "columns"):
-        check_names([str(name) for name in data.columns])  # pandas allows names twice
+        texts = [str(name) for name in data.columns]
+        check_names(texts)  # pandas allows names twice, and names that are no text
+        data = data.set_axis(texts, axis=1)
     try:
         frame = narwhals.from_native(data)
     except TypeError:
