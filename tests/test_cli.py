@@ -20,7 +20,7 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from pnuauc.cli._app import app
-from pnuauc.io import load_model, read_table
+from pnuauc.io import load_model, read_table, save_model
 
 #: Small enough for a test; everything else is the default.
 QUICK = ["--centers", "10", "--folds", "2", "--jobs", "1"]
@@ -161,6 +161,17 @@ def test_inspect(folder):
     assert manifest["format"] == "pnuauc-model"
     # a card tells about the table, but carries none of its rows
     assert "P03-" not in json.dumps(manifest)
+
+
+def test_a_strangers_model_cannot_steer_the_terminal(folder, tmp_path):
+    model = load_model(folder / "model.pnuauc")
+    model.card["command"] = "\x1b]0;owned\x07 [red]x[/red]"
+    model.card["warnings"] = ["\x1b[2J"]
+    save_model(model, tmp_path / "m.pnuauc")
+    result = run("inspect", tmp_path / "m.pnuauc")
+    assert result.exit_code == 0, result.output
+    assert "\x1b" not in result.output
+    assert "[red]x[/red]" in result.output
 
 
 def test_quiet_says_nothing(folder, tmp_path):

@@ -164,6 +164,27 @@ def test_types_beyond_the_list_are_refused(tmp_path, model_bytes):
     refused(tmp_path, rewritten(model_bytes, trusted_by_skops_but_not_ours), "does not write")
 
 
+def test_parameters_that_are_not_ours_are_refused(tmp_path, payments):
+    """A hasher of two billion columns would be a bomb, a callable analyser a door."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    texts = [f"word {i} and {i % 7}" for i in range(len(payments))]
+    table = payments.append_column("text", [texts])
+    model, _, _ = fitted(table, "is_fraud")
+    save_model(model, tmp_path / "text.pnuauc")
+    data = (tmp_path / "text.pnuauc").read_bytes()
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "text.pnuauc").score(table), model.score(table)
+    )
+
+    def wide(members, manifest):
+        changed = dict(model.encoder.transformers_)
+        changed["text"] = HashingVectorizer(n_features=2**20)
+        members["encoder.skops"] = skops.dumps(changed)
+
+    refused(tmp_path, rewritten(data, wide), "does not write")
+
+
 @pytest.mark.parametrize(
     "change",
     [

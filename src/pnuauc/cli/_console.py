@@ -40,6 +40,11 @@ def in_options(message: str) -> str:
     return message
 
 
+def printable(text: str) -> str:
+    """Without control characters: a stranger's model or table must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
+
+
 class Voice:
     """Results to standard output; progress and remarks to standard error.
 
@@ -61,12 +66,12 @@ class Voice:
 
     def say(self, text: str = "", style: str | None = None) -> None:
         if self.talks:
-            self.out.print(text, style=style, markup=False)
+            self.out.print(printable(text), style=style, markup=False)
 
     def remark(self, text: str) -> None:
         """A warning: on standard error, unless quiet."""
         if not self.quiet:
-            self.err.print(f"! {in_options(text)}", style="yellow", markup=False)
+            self.err.print(printable(f"! {in_options(text)}"), style="yellow", markup=False)
 
     def stage(self, text: str) -> None:
         if self.shows_progress:
@@ -111,7 +116,7 @@ class Voice:
 def _escaped(text: str) -> str:
     from rich.markup import escape
 
-    return escape(text)
+    return escape(printable(text))
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -178,7 +183,7 @@ def _system_sentence(error: OSError) -> str:
 
 def _fail(message: str, code: int) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"Error: {message}", style="red", markup=False)
+    console.print(printable(f"Error: {message}"), style="red", markup=False)
     raise typer.Exit(code)
 
 

@@ -98,9 +98,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._fit_categories(table)
         texts = [c.name for c in self.columns_ if c.kind == "text"]
         if texts:
-            self.transformers_["text"] = HashingVectorizer(
-                analyzer="char_wb", ngram_range=(3, 3), n_features=_HASHED
-            )
+            self.transformers_["text"] = text_hasher()
         self.n_features_in_ = len(self.columns_)
         self._name_features()
         return self
@@ -323,6 +321,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.n_features_in_ = len(columns)
             self._name_features()
         return self
+
+
+def text_hasher() -> HashingVectorizer:
+    """The stateless transformer of text columns; a model file may hold this one and no other."""
+    return HashingVectorizer(analyzer="char_wb", ngram_range=(3, 3), n_features=_HASHED)
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -31,7 +31,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from pnuauc.exceptions import ModelFileError
 from pnuauc.io._columns import KINDS, Column
-from pnuauc.io._encoder import TableEncoder
+from pnuauc.io._encoder import TableEncoder, text_hasher
 from pnuauc.io._extras import need
 from pnuauc.io._model import TableModel
 from pnuauc.io._plain import plain
@@ -235,10 +235,11 @@ def _read_transformers(data: bytes, name: str) -> dict[str, Any]:
     if not isinstance(loaded, dict):
         raise ValueError("the encoder is no dictionary")
     for key, transformer in loaded.items():
-        allowed = _TRANSFORMERS.get(key, ())
         steps = [step for _, step in getattr(transformer, "steps", [])]
-        if not all(type(part) in allowed for part in [transformer, *steps]):
+        if tuple(map(type, [transformer, *steps])) != _TRANSFORMERS.get(key):
             raise ModelFileError(f"{name} holds an encoder that pnuauc does not write; refused.")
+    if "text" in loaded and loaded["text"].get_params() != text_hasher().get_params():
+        raise ModelFileError(f"{name} holds an encoder that pnuauc does not write; refused.")
     return loaded
 
 
@@ -247,6 +248,12 @@ def _check_shapes(model: TableModel, width: int) -> None:
     for values in (model.coef, model.quantiles, np.array([model.threshold])):
         if values.ndim != 1 or not np.isfinite(values).all():
             raise ValueError("coefficients must be finite vectors")
+    if not model.encoder.is_sparse:
+        pa = need("pyarrow")
+        empty = pa.table({c.name: pa.nulls(1) for c in model.encoder.columns_})
+        encoded = model.encoder.encode(empty)
+        if encoded.shape != (1, width) or not np.isfinite(encoded).all():
+            raise ValueError("columns and encoder do not fit together")
     centers = getattr(model.basis, "centers_", None)
     if centers is not None and centers.shape[1] != width:
         raise ValueError("centres and columns do not fit together")
