@@ -7,6 +7,7 @@ legal and CSR is never densified: only the (rows, centres) products are dense.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -58,6 +59,16 @@ class _CenterBasis(TransformerMixin, BaseEstimator):
             weight = check_weights(sample_weight, X)
             self.centers_ = sample_centers(X, n_centers, self.random_state, weight)
         return X
+
+    @abstractmethod
+    def features(self, X: Any) -> NDArray[Any]:
+        """``transform`` for rows that were validated already."""
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Rows -> features: (n, d) -> (n, number of features), in the precision of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self.features(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         check_is_fitted(self)
@@ -122,12 +133,6 @@ class GaussianBasis(_CenterBasis):
         if relative:
             self.width_ *= median_distance(X, self.random_state, sample_weight)
         return self
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Rows -> features: (n, d) -> (n, b), in the precision of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.features(X)
 
     def features(self, X: Any) -> NDArray[Any]:
         """``transform`` without validation, for rows that were validated already."""
@@ -222,12 +227,6 @@ class MultiscaleBasis(_CenterBasis):
             out[:, j * b : (j + 1) * b] = block
         return out
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Rows -> features: (n, d) -> (n, k b), in the precision of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.features(X)
-
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         check_is_fitted(self)
         names = [f"gaussian{j}_{i}" for j in range(self.n_scales) for i in range(self.n_features)]
@@ -282,12 +281,6 @@ class LinearKernelBasis(_CenterBasis):
         """Choose the centres; ``y`` is ignored."""
         self._fit_centers(X, sample_weight, self.n_centers, self.centers)
         return self
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Rows -> features: (n, d) -> (n, b), in the precision of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.features(X)
 
     def features(self, X: Any) -> NDArray[Any]:
         """``transform`` without validation, for rows that were validated already."""
