@@ -331,9 +331,10 @@ def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[
         mapping.append(role)
     rest = [v for v, role in zip(values, mapping, strict=True) if role is None]
     announcement = None
-    if len(rest) == 1 and not given[NEGATIVE] and not given[UNLABELED]:
+    if len(rest) == 1 and given[POSITIVE] and not given[NEGATIVE]:
         mapping = [NEGATIVE if role is None else role for role in mapping]
-        announcement = f"Label {rest[0]!r} is read as negative; {_HOW}."
+        if not given[UNLABELED]:  # with it named, only one role is left for the rest
+            announcement = f"Label {rest[0]!r} is read as negative; {_HOW}."
     elif rest:
         shown = ", ".join(map(repr, rest[:5])) + (", ..." if len(rest) > 5 else "")
         raise ValueError(
