@@ -1,0 +1,253 @@
+"""What the competitors share: reading labels, scores and thresholds, features by role, a solver.
+
+Nothing in here is a competitor, and nothing outside this folder imports it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pnuauc import pairs
+from pnuauc.basis import BASES
+from pnuauc.design import MATRIX_FREE_ABOVE, block_scores, upper_threshold
+from pnuauc.estimators import read_training_rows
+from pnuauc.labels import Roles
+from pnuauc.losses import Loss
+from pnuauc.moments import Moments
+from pnuauc.solvers import Minimum, PartAt, minimise
+
+__all__ = [
+    "ByRole",
+    "Coordinates",
+    "Features",
+    "LinearRanker",
+    "Ranker",
+    "make_basis",
+    "minimise_scores",
+    "pair_gradient",
+    "row_numbers",
+]
+
+ByRole = dict[str, NDArray[np.float64]]
+
+#: Up to this many pairs a table of all pairs is faster than the engines that avoid it.
+DIRECT_PAIRS = 2**16
+
+
+class Ranker(ClassifierMixin, BaseEstimator):
+    """scores, then ``decision_function`` = scores + intercept_ and ``predict`` by its sign.
+
+    A subclass gives ``fit`` and ``_scores(X)`` for validated rows, and has the three parameters
+    ``positive_label``, ``negative_label`` and ``unlabeled_label``.
+    """
+
+    @abstractmethod
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """Scores of validated rows, shape (n,)."""
+
+    def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
+        """Validated rows and roles; remembers the classes."""
+        X, roles, _ = read_training_rows(self, X, y, None)
+        self.classes_ = roles.classes
+        return X, roles
+
+    def _set_threshold(self, high: NDArray[np.float64], low: NDArray[np.float64]) -> None:
+        """Cut the pooled training scores so that as many lie above as there are ``high`` rows.
+
+        AUC says nothing about thresholds and these methods know no prior, so the training rows'
+        own share is all there is to go by.
+        """
+        share = len(high) / (len(high) + len(low))
+        self.intercept_ = -upper_threshold(np.concatenate([high, low]), share)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score + intercept_, shape (n,): higher means more likely positive."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(self._scores(X) + self.intercept_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class labels: positive where ``decision_function`` is above zero."""
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.intp)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class LinearRanker(Ranker):
+    """score(x) = coef_'phi(x) with a basis phi of :mod:`pnuauc.basis`."""
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        return block_scores(X, self.basis_, self.coef_)
+
+
+def row_numbers(roles: Roles) -> dict[str, NDArray[np.intp]]:
+    """Row numbers by role letter, roles without rows left out."""
+    rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
+    return {role: index for role, index in rows.items() if len(index)}
+
+
+def make_basis(basis: Any, n_basis: int, width: float | str, random_state: Any) -> Any:
+    """An unfitted basis from its name, or a clone of a transformer, with ``features(X)``."""
+    if not isinstance(basis, str):
+        return _Transformer(clone(basis))
+    if basis not in BASES:
+        known = ", ".join(map(repr, BASES))
+        raise ValueError(f"basis must be one of {known} or a transformer; got {basis!r}.")
+    made = BASES[basis]()
+    wanted = {"n_centers": n_basis, "width": width, "random_state": random_state}
+    return made.set_params(**{k: v for k, v in wanted.items() if k in made.get_params()})
+
+
+class _Transformer:
+    """A user's transformer, answering to ``features``."""
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any) -> _Transformer:
+        self.transformer.fit(X)
+        return self
+
+    def features(self, X: Any) -> Any:
+        return self.transformer.transform(X)
+
+
+class Features:
+    """Feature rows by role, kept in memory: {role: (n_role, b)}, dense or CSR."""
+
+    def __init__(self, matrices: Mapping[str, Any]) -> None:
+        self.matrices = {
+            role: m if sparse.issparse(m) else np.asarray(m, dtype=np.float64)
+            for role, m in matrices.items()
+        }
+        self.n_features = int(next(iter(self.matrices.values())).shape[1])
+
+    @classmethod
+    def of(cls, basis: Any, X: Any, rows: Mapping[str, NDArray[np.intp]]) -> Features:
+        return cls({role: basis.features(X[index]) for role, index in rows.items()})
+
+    def with_column(self, column: ByRole) -> Features:
+        """One more feature at the end, given by role."""
+        joined = {}
+        for role, m in self.matrices.items():
+            last = column[role][:, None]
+            joined[role] = (
+                sparse.hstack([m, last], format="csr") if sparse.issparse(m) else np.c_[m, last]
+            )
+        return Features(joined)
+
+    def scores(self, coef: NDArray[np.float64]) -> ByRole:
+        """w'phi(x) by role."""
+        return {role: m @ coef for role, m in self.matrices.items()}
+
+    def pullback(self, gradient: ByRole) -> NDArray[np.float64]:
+        """sum_i gradient_i phi(x_i), shape (b,)."""
+        total = np.zeros(self.n_features)
+        for role, g in gradient.items():
+            total += self.matrices[role].T @ g
+        return total
+
+    @property
+    def few(self) -> bool:
+        """Whether a b x b matrix can be formed."""
+        return self.n_features <= MATRIX_FREE_ABOVE
+
+    def moments(self, roles: str = "PNU") -> dict[str, Moments]:
+        """Moments of the given roles, those without rows left out."""
+        make = Moments.from_rows if self.few else Moments.matrix_free
+        return {role: make(m) for role, m in self.matrices.items() if role in roles}
+
+
+def pair_gradient(
+    loss: Loss, a: NDArray[np.float64], b: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """(R, dR/da, dR/db) of R = mean_ij l(a_i - b_j); a table for few pairs, else pairs' engines."""
+    if a.size * b.size > DIRECT_PAIRS or not loss.differentiable:
+        return pairs.between_gradient(loss, a, b)
+    value, slope = loss.value_and_derivative(a[:, None] - b)
+    n = float(value.size)
+    return float(value.sum()) / n, slope.sum(axis=1) / n, -slope.sum(axis=0) / n
+
+
+class Coordinates:
+    """w = T v with T'(curvature + 2 alpha I)T = I.
+
+    Kernels' features are nearly collinear and plain L-BFGS crawls along their valleys; in v all
+    directions are alike and a few dozen steps do.
+
+    Parameters
+    ----------
+    curvature : ndarray, shape (b, b), or None
+        Rough second derivative of an objective in w; None leaves the coordinates alone.
+    alpha : float
+    """
+
+    def __init__(self, curvature: NDArray[np.float64] | None, alpha: float) -> None:
+        self._lower = None
+        if curvature is not None:
+            system = curvature + 0.0
+            # the tiny share of the trace keeps Cholesky alive when alpha is next to nothing
+            tiny = 1e-10 * np.trace(curvature) / len(system)
+            system.flat[:: len(system) + 1] += 2.0 * alpha + tiny
+            self._lower = linalg.cholesky(system, lower=True, check_finite=False)
+
+    def to_w(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        return v if self._lower is None else self._solve(v, "T")
+
+    def from_w(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        return w if self._lower is None else self._lower.T @ w
+
+    def gradient(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Gradient in w -> gradient in v."""
+        return gradient if self._lower is None else self._solve(gradient, "N")
+
+    def _solve(self, right: NDArray[np.float64], trans: str) -> NDArray[np.float64]:
+        out = linalg.solve_triangular(
+            self._lower, right, trans=trans, lower=True, check_finite=False
+        )
+        return np.asarray(out)
+
+
+def minimise_scores(
+    objective: Callable[[ByRole], tuple[float, ByRole]],
+    features: Features,
+    alpha: float,
+    start: NDArray[np.float64],
+    coordinates: Coordinates,
+    max_iter: int,
+    tol: float,
+) -> Minimum:
+    """argmin_w objective(scores of w) + alpha |w|^2 by L-BFGS in the given coordinates.
+
+    Parameters
+    ----------
+    objective : callable, scores by role -> (value, gradient by role)
+    features : Features
+    alpha : float
+    start : ndarray, shape (b,)
+    coordinates : Coordinates
+    max_iter, tol : limits of iterations and of the largest gradient entry in these coordinates
+    """
+
+    def parts_at(v: NDArray[np.float64]) -> list[PartAt]:
+        w = coordinates.to_w(v)
+        value, gradient = objective(features.scores(w))
+        value += alpha * float(w @ w)
+        slope = coordinates.gradient(features.pullback(gradient) + 2.0 * alpha * w)
+        return [PartAt(1.0, value, slope, True)]
+
+    found = minimise(parts_at, coordinates.from_w(start), 0.0, max_iter, tol)
+    return Minimum(coordinates.to_w(found.coef), found.n_iter, found.converged, found.correction)

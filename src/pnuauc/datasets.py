@@ -1,0 +1,499 @@
+"""Data to try things on: generators by formula, loaders of the paper's sets, P/N/U sampling.
+
+Everywhere here ``y`` is 1 (positive) or 0 (negative) for every row; :func:`sample_pnu` turns such
+a fully labelled set into the three samples the method works from, and hides the labels of U.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import os
+import shutil
+import urllib.request
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.error import URLError
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.datasets import fetch_openml, load_svmlight_file
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
+
+__all__ = [
+    "DENSE",
+    "GENERATORS",
+    "TEXT",
+    "PNUSample",
+    "load",
+    "make_banana",
+    "make_ringnorm",
+    "make_twonorm",
+    "make_waveform",
+    "sample_pnu",
+]
+
+DENSE = [
+    "banana",
+    "skin_nonskin",
+    "cod-rna",
+    "magic",
+    "image",
+    "susy",
+    "ringnorm",
+    "twonorm",
+    "waveform",
+    "covtype",
+    "phishing",
+    "a9a",
+    "mushrooms",
+    "usps",
+    "w8a",
+]
+TEXT = ["rcv1", "amazon2", "news20", "reuters21578"]
+
+# File stems of the text sets; a set in several files is stacked in this order.
+_TEXT_FILES: dict[str, tuple[list[str], str]] = {
+    "rcv1": (["rcv1_vw1500"], "rcv1_vw1500_y"),
+    "reuters21578": (["reuters21578_nonearn"], "reuters21578_nonearn_y"),
+    "amazon2": (["amazon2_books_vs_music"], "amazon2_books_vs_music_y"),
+    "news20": (["news20_part0", "news20_part1"], "news20_y"),
+}
+
+_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+
+
+class _Source(NamedTuple):
+    """Where a set can be had: LIBSVM-format files (stacked) or an OpenML number."""
+
+    files: tuple[str, ...] = ()
+    openml_id: int | None = None
+    positive: str = "1"  # the source's label of the positive class, or "minority"
+
+
+_SOURCES: dict[str, _Source] = {
+    "skin_nonskin": _Source((_LIBSVM + "skin_nonskin",)),
+    "cod-rna": _Source((_LIBSVM + "cod-rna",), positive="-1"),
+    "susy": _Source((_LIBSVM + "SUSY.xz",)),
+    "covtype": _Source((_LIBSVM + "covtype.libsvm.binary.bz2",)),
+    "phishing": _Source((_LIBSVM + "phishing",), positive="minority"),
+    "a9a": _Source((_LIBSVM + "a9a", _LIBSVM + "a9a.t")),
+    "mushrooms": _Source((_LIBSVM + "mushrooms",), positive="minority"),
+    "w8a": _Source((_LIBSVM + "w8a", _LIBSVM + "w8a.t")),
+    "rcv1": _Source((_LIBSVM + "rcv1_train.binary.bz2",)),
+    "news20": _Source((_LIBSVM + "news20.binary.bz2",)),
+    "banana": _Source(openml_id=1460, positive="minority"),
+    "magic": _Source(openml_id=1120, positive="minority"),
+}
+
+
+# --- generators ---------------------------------------------------------------------------------
+
+
+def _draw_labels(n_samples: int, prior: float, rng: np.random.RandomState) -> NDArray[np.int8]:
+    if n_samples < 1:
+        raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
+    if not 0 <= prior <= 1:
+        raise ValueError(f"prior is a share of positives and must lie in [0, 1], got {prior}.")
+    return (rng.uniform(size=n_samples) < prior).astype(np.int8)
+
+
+def make_twonorm(
+    n_samples: int = 1000, *, prior: float = 0.5, n_features: int = 20, random_state: Any = None
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Breiman's twonorm: x ~ N(+a 1, I) if positive, N(-a 1, I) if negative, a = 2/sqrt(20).
+
+    Parameters
+    ----------
+    n_samples : int
+    prior : float
+        P(y = 1); labels are drawn independently.
+    n_features : int
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    X : ndarray, shape (n_samples, n_features)
+    y : ndarray of int8, shape (n_samples,)
+
+    Examples
+    --------
+    >>> X, y = make_twonorm(500, prior=0.2, random_state=0)
+    >>> X.shape, bool(X[y == 1].mean() > 0 > X[y == 0].mean())
+    ((500, 20), True)
+    """
+    rng = check_random_state(random_state)
+    y = _draw_labels(n_samples, prior, rng)
+    shift = np.where(y == 1, 1.0, -1.0) * 2 / np.sqrt(20)
+    return rng.standard_normal((n_samples, n_features)) + shift[:, None], y
+
+
+def make_ringnorm(
+    n_samples: int = 1000, *, prior: float = 0.5, n_features: int = 20, random_state: Any = None
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Breiman's ringnorm: x ~ N(a 1, I) if positive, N(0, 4 I) if negative, a = 2/sqrt(20).
+
+    The narrow class is the positive one, as in the Delve file. Parameters as in
+    :func:`make_twonorm`.
+    """
+    rng = check_random_state(random_state)
+    y = _draw_labels(n_samples, prior, rng)
+    noise = rng.standard_normal((n_samples, n_features))
+    return np.where(y[:, None] == 1, noise + 2 / np.sqrt(20), 2 * noise), y
+
+
+def make_waveform(
+    n_samples: int = 1000, *, prior: float = 0.33, random_state: Any = None
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Breiman's waveforms, 21 columns: x_i = u h_a(i) + (1 - u) h_b(i) + e_i, i = 1..21.
+
+    h1(i) = max(6 - |i - 11|, 0), h2(i) = h1(i - 4), h3(i) = h1(i + 4), u uniform, e standard
+    normal. Positives mix (h1, h3); negatives mix (h1, h2) or (h2, h3), half each. This is the split
+    of the IDA file, which also standardises the columns (this function does not).
+    Parameters as in :func:`make_twonorm`.
+    """
+    rng = check_random_state(random_state)
+    y = _draw_labels(n_samples, prior, rng)
+    i = np.arange(1, 22)
+    h = np.array([np.maximum(6.0 - np.abs(i - centre), 0) for centre in (11, 15, 7)])
+    first, second = np.array([[0, 1], [1, 2], [0, 2]]).T
+    kind = np.where(y == 1, 2, rng.randint(0, 2, size=n_samples))
+    u = rng.uniform(size=(n_samples, 1))
+    waves = u * h[first[kind]] + (1 - u) * h[second[kind]]
+    return waves + rng.standard_normal((n_samples, 21)), y
+
+
+def make_banana(
+    n_samples: int = 1000, *, prior: float = 0.45, noise: float = 0.25, random_state: Any = None
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Two interleaved crescents: (cos t, sin t) and (1 - cos t, 1/2 - sin t), t ~ U(0, pi).
+
+    Each point gets N(0, noise^2 I). A banana-*like* set: the IDA file's own generator is not
+    published, so this one has its shape (two curved classes that overlap), not its law.
+    Parameters as in :func:`make_twonorm`.
+    """
+    rng = check_random_state(random_state)
+    y = _draw_labels(n_samples, prior, rng)
+    t = rng.uniform(0, np.pi, size=n_samples)
+    upper = np.column_stack([np.cos(t), np.sin(t)])
+    lower = np.column_stack([1 - np.cos(t), 0.5 - np.sin(t)])
+    return np.where(y[:, None] == 1, upper, lower) + noise * rng.standard_normal((n_samples, 2)), y
+
+
+GENERATORS = {
+    "twonorm": make_twonorm,
+    "ringnorm": make_ringnorm,
+    "waveform": make_waveform,
+    "banana": make_banana,
+}
+
+
+# --- loaders ------------------------------------------------------------------------------------
+
+
+def load(name: str, folder: str | os.PathLike[str] | None = None) -> tuple[Any, NDArray[np.int8]]:
+    """One of the paper's 18 data sets (or a stand-in for it), as it is: columns are not rescaled.
+
+    Dense sets are read from ``folder/NAME.npz`` (arrays ``X`` and ``y`` in {-1, +1}); text sets
+    from scipy CSR files with labels in ``NAME_y.npy``. Text rows leave here with unit L2 norm
+    (reuters21578, raw counts, through tf-idf first). Without a folder, or when the folder lacks the
+    set, the set is fetched from OpenML or LIBSVM's site where it can be had, and cached.
+
+    Parameters
+    ----------
+    name : str
+        One of ``DENSE`` or ``TEXT``; upper and lower case are the same.
+    folder : path, optional
+        Default: the environment variable ``PNUAUC_DATA``, else ``../shared/data`` beside a source
+        checkout, if there is one.
+
+    Returns
+    -------
+    X : ndarray of float32 or CSR matrix, shape (n, d)
+    y : ndarray of int8, shape (n,)
+        1 or 0.
+
+    Notes
+    -----
+    Downloads go to ``PNUAUC_CACHE`` (default ``~/.cache/pnuauc``). OpenML files are checked
+    against the checksum OpenML states. LIBSVM's site states none: the SHA-256 of the first
+    download is kept beside the file and every later read must match it.
+    """
+    key = name.lower()
+    if key not in DENSE and key not in TEXT:
+        raise ValueError(f"There is no data set {name!r}; choose from {', '.join(DENSE + TEXT)}.")
+    where = _folder(folder)
+    stems, label_stem = _TEXT_FILES.get(key, ([key], ""))
+    if where is not None and all((where / f"{stem}.npz").is_file() for stem in stems):
+        return _load_text(where, key, stems, label_stem) if key in TEXT else _load_dense(where, key)
+    if folder is not None:
+        raise FileNotFoundError(
+            f"The folder {os.fspath(folder)} has no file {stems[0]}.npz for the data set {key}; "
+            "pass the folder that holds it, or leave folder out to download."
+        )
+    return _fetch(key)
+
+
+def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
+    if folder is not None:
+        path = Path(folder)
+        if not path.is_dir():
+            raise FileNotFoundError(f"The data folder {path} does not exist.")
+        return path
+    if os.environ.get("PNUAUC_DATA"):
+        return _folder(os.environ["PNUAUC_DATA"])
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    return beside if beside.is_dir() else None
+
+
+def _load_dense(where: Path, key: str) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+    with np.load(where / f"{key}.npz", allow_pickle=False) as file:
+        return file["X"], (file["y"] > 0).astype(np.int8)
+
+
+def _load_text(where: Path, key: str, stems: list[str], labels: str) -> tuple[Any, Any]:
+    X = sparse.vstack([sparse.load_npz(where / f"{stem}.npz") for stem in stems], format="csr")
+    y = (np.load(where / f"{labels}.npy", allow_pickle=False) > 0).astype(np.int8)
+    return _normalise_text(X, key), y
+
+
+def _normalise_text(X: Any, key: str) -> Any:
+    X = sparse.csr_matrix(X)  # a copy: normalising must not write into a cached array
+    if X.dtype.kind != "f":
+        X = X.astype(np.float32)
+    if key == "reuters21578":
+        return TfidfTransformer(sublinear_tf=True).fit_transform(X)
+    return normalize(X)
+
+
+def _fetch(key: str) -> tuple[Any, NDArray[np.int8]]:
+    source = _SOURCES.get(key)
+    if source is None:
+        instead = f"; make_{key} draws from the same law" if key in GENERATORS else ""
+        raise FileNotFoundError(
+            f"The data set {key} is in no data folder and no download of it is known: set "
+            f"PNUAUC_DATA to the folder that holds {key}.npz{instead}."
+        )
+    try:
+        if source.openml_id is not None:
+            X, labels = _fetch_openml(source.openml_id)
+        else:
+            X, labels = _fetch_libsvm(source.files)
+    except (URLError, OSError, TimeoutError) as error:
+        raise FileNotFoundError(
+            f"The data set {key} is in no data folder and could not be downloaded ({error}): "
+            f"connect to a network, or set PNUAUC_DATA to the folder that holds {key}.npz."
+        ) from error
+    y = _binary(labels, source.positive)
+    if key in TEXT:
+        return _normalise_text(X, key), y
+    dense: Any = X.toarray() if hasattr(X, "toarray") else X
+    return dense.astype(np.float32), y
+
+
+def _binary(labels: NDArray[Any], positive: str) -> NDArray[np.int8]:
+    values, index, counts = np.unique(labels.astype(str), return_inverse=True, return_counts=True)
+    wanted = str(values[counts.argmin()]) if positive == "minority" else positive
+    names = [v.removesuffix(".0") for v in values]
+    if len(values) != 2 or wanted.removesuffix(".0") not in names:
+        raise ValueError(f"Expected two labels with {wanted} among them, got {', '.join(names)}.")
+    return (index == names.index(wanted.removesuffix(".0"))).astype(np.int8)
+
+
+def _cache() -> Path:
+    path = Path(os.environ.get("PNUAUC_CACHE", Path.home() / ".cache" / "pnuauc"))
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _fetch_openml(data_id: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    X, y = fetch_openml(
+        data_id=data_id,
+        data_home=str(_cache()),
+        as_frame=False,
+        parser="liac-arff",
+        return_X_y=True,
+        n_retries=1,
+    )
+    return X, y
+
+
+def _fetch_libsvm(urls: tuple[str, ...]) -> tuple[Any, NDArray[Any]]:
+    blocks, labels, width = [], [], 0
+    for url in urls:
+        path = _download(url)
+        if path.suffix == ".xz":
+            with lzma.open(path, "rb") as file:
+                X, y = load_svmlight_file(file, dtype=np.float32)
+        else:
+            X, y = load_svmlight_file(str(path), dtype=np.float32)
+        blocks.append(X)
+        labels.append(y)
+        width = max(width, X.shape[1])
+    for X in blocks:  # a part that lacks the last columns reads as narrower
+        X.resize(X.shape[0], width)
+    return sparse.vstack(blocks, format="csr"), np.concatenate(labels)
+
+
+def _download(url: str) -> Path:
+    """The cached copy of ``url``; fetched first if need be, and checked against its SHA-256."""
+    path = _cache() / url.rsplit("/", 1)[-1]
+    record = path.with_name(path.name + ".sha256")
+    if not path.exists():
+        part = path.with_name(path.name + ".part")
+        with urllib.request.urlopen(url, timeout=60) as response, open(part, "wb") as out:
+            shutil.copyfileobj(response, out)
+        record.write_text(_sha256(part) + "\n")
+        part.replace(path)  # only a whole file ever carries the final name
+    if _sha256(path) != record.read_text().strip():
+        raise ValueError(
+            f"The cached file {path} does not match its recorded checksum: delete it and "
+            f"{record.name}, and load again."
+        )
+    return path
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+# --- sampling -----------------------------------------------------------------------------------
+
+
+class PNUSample(NamedTuple):
+    """What :func:`sample_pnu` drew.
+
+    X : rows to train on, P first, then N, then U; ``y`` their labels 1, 0, -1.
+    y_unlabeled : the hidden labels (1/0) of the U rows, in their order; for evaluation only.
+    X_test, y_test : rows that were not drawn, with labels 1/0.
+    rows : row numbers of ``X`` in the set it was drawn from.
+    """
+
+    X: Any
+    y: NDArray[np.int8]
+    y_unlabeled: NDArray[np.int8]
+    X_test: Any
+    y_test: NDArray[np.int8]
+    rows: NDArray[np.intp]
+
+
+def sample_pnu(
+    X: Any,
+    y: Any,
+    n_positive: int,
+    n_negative: int,
+    n_unlabeled: int,
+    prior: float,
+    random_state: Any = None,
+    *,
+    unlabeled_draw: str = "exact",
+    n_test: int | None = None,
+    scale: str = "none",
+) -> PNUSample:
+    """Draw P, N, U and test rows, disjoint and without replacement, as in the paper's experiments.
+
+    U gets round(prior n_unlabeled) positives ("exact", the default: the truth an estimate is
+    compared with is then the same in every trial), or Binomial(n_unlabeled, prior) of them
+    ("binomial": U is an i.i.d. sample of the mixture, as the theory and intervals assume).
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix, shape (n, d)
+    y : array of 1 (positive) and 0 (negative), shape (n,)
+    n_positive, n_negative, n_unlabeled : int
+        Rows wanted in each role; any may be 0.
+    prior : float
+        Share of positives **inside U**.
+    random_state : int, RandomState or None
+    unlabeled_draw : {"exact", "binomial"}
+    n_test : int, optional
+        At most so many test rows, drawn at random from the rest; default all the rest.
+    scale : {"none", "standard", "minmax"}
+        "standard" brings every column to mean 0 and deviation 1, "minmax" to [0, 1], with the
+        statistics of the training rows (P, N and U together, no labels used). Dense X only.
+
+    Returns
+    -------
+    PNUSample
+
+    Raises
+    ------
+    ValueError
+        When a class has fewer rows than asked for. Rows are never drawn twice: a copy of one row
+        in two roles, or in training and test, would make every result too good.
+
+    Examples
+    --------
+    >>> X, y = make_twonorm(3000, random_state=0)
+    >>> sample = sample_pnu(X, y, 5, 45, 1000, prior=0.1, random_state=0)
+    >>> sample.X.shape, int(sample.y_unlabeled.sum())
+    ((1050, 20), 100)
+    """
+    y = np.asarray(y)
+    if X.shape[0] != len(y) or not np.isin(y, (0, 1)).all():
+        raise ValueError(
+            f"y must hold one label, 1 or 0, for each of the {X.shape[0]} rows of X; "
+            "turn -1/+1 labels into 0/1 with (y > 0)."
+        )
+    if not 0 <= prior <= 1:
+        raise ValueError(f"prior is a share of positives and must lie in [0, 1], got {prior}.")
+    if min(n_positive, n_negative, n_unlabeled) < 0:
+        raise ValueError("n_positive, n_negative and n_unlabeled must not be negative.")
+    rng = check_random_state(random_state)
+    hidden = _hidden_positives(n_unlabeled, prior, unlabeled_draw, rng)
+    positives, negatives = (rng.permutation(np.flatnonzero(y == label)) for label in (1, 0))
+    _require_rows("positive", len(positives), n_positive, hidden)
+    _require_rows("negative", len(negatives), n_negative, n_unlabeled - hidden)
+
+    end_p, end_n = n_positive + hidden, n_negative + n_unlabeled - hidden
+    unlabeled = rng.permutation(
+        np.concatenate([positives[n_positive:end_p], negatives[n_negative:end_n]])
+    )
+    rows = np.concatenate([positives[:n_positive], negatives[:n_negative], unlabeled])
+    rest = rng.permutation(np.concatenate([positives[end_p:], negatives[end_n:]]))[:n_test]
+    counts = [n_positive, n_negative, n_unlabeled]
+    codes: NDArray[np.int8] = np.repeat(np.array([1, 0, -1], dtype=np.int8), counts)
+    X_train, X_test = _scaled(X[rows], X[rest], scale)
+    return PNUSample(
+        X_train, codes, y[unlabeled].astype(np.int8), X_test, y[rest].astype(np.int8), rows
+    )
+
+
+def _hidden_positives(
+    n_unlabeled: int, prior: float, unlabeled_draw: str, rng: np.random.RandomState
+) -> int:
+    if unlabeled_draw == "exact":
+        return round(prior * n_unlabeled)
+    if unlabeled_draw == "binomial":
+        return int(rng.binomial(n_unlabeled, prior))
+    raise ValueError(f'unlabeled_draw must be "exact" or "binomial", got {unlabeled_draw!r}.')
+
+
+def _require_rows(label: str, available: int, labelled: int, hidden: int) -> None:
+    if available < labelled + hidden:
+        raise ValueError(
+            f"The set has {available} {label} rows but {labelled} labelled and {hidden} unlabelled "
+            "ones are asked for: ask for fewer rows, or another prior (rows are not drawn twice)."
+        )
+
+
+def _scaled(train: Any, test: Any, scale: str) -> tuple[Any, Any]:
+    if scale == "none":
+        return train, test
+    if scale not in ("standard", "minmax"):
+        raise ValueError(f'scale must be "none", "standard" or "minmax", got {scale!r}.')
+    if sparse.issparse(train):
+        raise ValueError(f'scale="{scale}" would fill a sparse matrix; use scale="none".')
+    if scale == "standard":
+        centre, width = train.mean(axis=0, dtype=float), train.std(axis=0, dtype=float)
+    else:
+        centre, width = train.min(axis=0), np.ptp(train, axis=0)
+    width = np.where(width > 0, width, 1.0)
+    return (train - centre) / width, (test - centre) / width

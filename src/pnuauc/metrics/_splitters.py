@@ -1,0 +1,134 @@
+"""Splits in which every fold has its share of positives, negatives and unlabelled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+
+from pnuauc.labels import Roles, read_roles
+
+__all__ = ["RoleStratifiedKFold", "RoleStratifiedShuffleSplit"]
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def _roles_of(splitter: Any, y: Any) -> Roles:
+    return read_roles(
+        y,
+        positive_label=splitter.positive_label,
+        negative_label=splitter.negative_label,
+        unlabeled_label=splitter.unlabeled_label,
+    )
+
+
+def _check_counts(roles: Roles, least: int, what: str) -> None:
+    named = (("positive", roles.n_positive), ("negative", roles.n_negative))
+    for name, n in (*named, ("unlabelled", roles.n_unlabeled)):
+        if 0 < n < least:
+            raise ValueError(
+                f"{what} needs at least {least} rows of every role that occurs, but y holds "
+                f"{roles.describe()}; the {name} rows are too few: use fewer folds."
+            )
+
+
+class RoleStratifiedKFold(StratifiedKFold):
+    """K folds, stratified by role: each holds n_role / K rows of P, N and U, within one.
+
+    Unlike :class:`sklearn.model_selection.StratifiedKFold` it reads missing labels, and refuses,
+    rather than warns, when a role has fewer rows than there are folds.
+
+    Parameters
+    ----------
+    n_splits : int
+    shuffle : bool
+    random_state : int, RandomState or None
+        Only with ``shuffle=True``.
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+
+    Examples
+    --------
+    >>> y = [1, 1, 0, 0, None, None, None, None]
+    >>> [test.tolist() for _, test in RoleStratifiedKFold(2).split(y, y)]
+    [[0, 2, 4, 5], [1, 3, 6, 7]]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = False,
+        random_state: Any = None,
+        positive_label: Any = None,
+        negative_label: Any = None,
+        unlabeled_label: Any = None,
+    ) -> None:
+        super().__init__(n_splits=n_splits, shuffle=shuffle, random_state=random_state)
+        self.positive_label = positive_label
+        self.negative_label = negative_label
+        self.unlabeled_label = unlabeled_label
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
+        """Yield (train, test) row numbers; ``y`` in any coding, ``groups`` is ignored."""
+        roles = _roles_of(self, y)
+        _check_counts(roles, self.n_splits, f"A split into {self.n_splits} folds")
+        yield from super().split(np.zeros(len(roles)), roles.codes)
+
+
+class RoleStratifiedShuffleSplit(StratifiedShuffleSplit):
+    """Random splits with the same shares of P, N and U in train and test.
+
+    Parameters
+    ----------
+    n_splits : int
+    test_size, train_size : float, int or None
+    random_state : int, RandomState or None
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        test_size: Any = None,
+        train_size: Any = None,
+        random_state: Any = None,
+        positive_label: Any = None,
+        negative_label: Any = None,
+        unlabeled_label: Any = None,
+    ) -> None:
+        super().__init__(
+            n_splits=n_splits,
+            test_size=test_size,
+            train_size=train_size,
+            random_state=random_state,
+        )
+        self.positive_label = positive_label
+        self.negative_label = negative_label
+        self.unlabeled_label = unlabeled_label
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
+        """Yield (train, test) row numbers; ``y`` in any coding, ``groups`` is ignored."""
+        roles = _roles_of(self, y)
+        _check_counts(roles, 2, "A stratified split")
+        for train, test in super().split(np.zeros(len(roles)), roles.codes):
+            # scikit-learn may round a small role out of one side; one row of it is moved there
+            yield _both_sides(roles.codes, train, test)
+
+
+def _both_sides(codes: NDArray[np.int8], train: Any, test: Any) -> Split:
+    """Every role that occurs on both sides, moving one row where rounding left a side empty."""
+    train, test = np.asarray(train), np.asarray(test)
+    for role in np.unique(codes):
+        if not np.any(codes[test] == role):
+            moved = train[codes[train] == role][:1]
+            train, test = np.setdiff1d(train, moved), np.concatenate([test, moved])
+        elif not np.any(codes[train] == role):
+            moved = test[codes[test] == role][:1]
+            train, test = np.concatenate([train, moved]), np.setdiff1d(test, moved)
+    return train, test

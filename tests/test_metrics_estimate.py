@@ -1,0 +1,342 @@
+"""auc_estimate: against brute force over pairs, an independent DeLong, scikit-learn, and laws."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
+from pnuauc.labels import Roles, read_roles
+from pnuauc.metrics import ScoreCounts, auc_estimate, auc_from_counts, prior_sensitivity
+from pnuauc.metrics._interval import logit_t_interval, perfect_interval, satterthwaite
+
+SINGLES = ["pn", "pu", "nu"]
+
+
+def make(seed, n_p=12, n_n=30, n_u=200, prior=0.3, digits=None):
+    """P, N, U scores of two unit Gaussians one apart; rounding makes ties."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n_u) < prior
+    parts = [rng.normal(1, 1, n_p), rng.normal(0, 1, n_n), rng.normal(hidden, 1.0)]
+    scores = np.concatenate(parts)
+    scores = scores if digits is None else np.round(scores, digits)
+    y = np.repeat([1.0, 0.0, np.nan], [n_p, n_n, n_u])
+    return y, scores
+
+
+def brute(y, scores, prior):
+    """Values and covariance matrix of (PN, PU, NU) from the full matrices of pairs."""
+    p, n, u = scores[y == 1], scores[y == 0], scores[np.isnan(y)]
+
+    def wins(a, b):
+        return (a[:, None] > b) + 0.5 * (a[:, None] == b)
+
+    pn, pu, un = wins(p, n), wins(p, u), wins(u, n)
+    t, s = prior, 1 - prior
+    values = np.array([pn.mean(), (pu.mean() - t / 2) / s, (un.mean() - s / 2) / t])
+    zero = np.zeros
+    on_p = np.stack([pn.mean(1), pu.mean(1) / s, zero(len(p))])
+    on_n = np.stack([pn.mean(0), zero(len(n)), un.mean(0) / t])
+    on_u = np.stack([zero(len(u)), pu.mean(0) / s, un.mean(1) / t])
+    return values, sum(np.cov(x) / x.shape[1] for x in (on_p, on_n, on_u))
+
+
+def delong(positive, negative):
+    """Sun and Xu's (2014) form of DeLong's variance by midranks; shares no code with us."""
+    m, n = len(positive), len(negative)
+    ranks = stats.rankdata(np.concatenate([positive, negative]))
+    v10 = (ranks[:m] - stats.rankdata(positive)) / n
+    v01 = 1.0 - (ranks[m:] - stats.rankdata(negative)) / m
+    auc = ranks[:m].sum() / (m * n) - (m + 1) / (2 * n)
+    return auc, np.var(v10, ddof=1) / m + np.var(v01, ddof=1) / n
+
+
+@pytest.mark.parametrize("digits", [None, 1, 0])
+@pytest.mark.parametrize("seed", range(4))
+def test_singles_equal_brute_force(seed, digits):
+    y, scores = make(seed, digits=digits)
+    values, covariance = brute(y, scores, 0.3)
+    for k, method in enumerate(SINGLES):
+        result = auc_estimate(y, scores, 0.3, method)
+        assert result.value == pytest.approx(values[k], abs=1e-12)
+        assert result.std_error**2 == pytest.approx(covariance[k, k], rel=1e-10)
+
+
+@pytest.mark.parametrize("digits", [None, 1, 0])
+@pytest.mark.parametrize("sizes", [(3, 4), (10, 40), (300, 700)])
+def test_pn_equals_delong_and_sklearn(sizes, digits):
+    y, scores = make(1, *sizes, n_u=0, digits=digits)
+    result = auc_estimate(y, scores)
+    auc, variance = delong(scores[y == 1], scores[y == 0])
+    assert result.method == "pn"
+    assert abs(result.value - auc) < 1e-12
+    assert abs(result.value - roc_auc_score(y, scores)) < 1e-12
+    assert abs(result.std_error**2 - variance) < 1e-12
+
+
+@pytest.mark.parametrize("digits", [None, 0])
+@pytest.mark.parametrize("prior", [0.1, 0.3, 0.7])
+def test_combined_is_a_weighted_sum_never_wider_than_the_best(prior, digits):
+    for seed in range(30):
+        y, scores = make(seed, prior=prior, digits=digits)
+        values, covariance = brute(y, scores, prior)
+        result = auc_estimate(y, scores, prior, "combined")
+        w = np.array([result.weights[k] for k in SINGLES])
+        assert w.sum() == pytest.approx(1.0)
+        assert result.value == pytest.approx(w @ values)
+        best = np.sqrt(np.diag(covariance).min())
+        assert result.std_error <= best * (1 + 1e-9)
+        own = np.sqrt(w @ covariance @ w)
+        assert result.std_error == pytest.approx(min(own, best), rel=1e-9)
+
+
+def test_combined_standard_error_against_simulation():
+    """600 draws at (80, 20, 1000), prior .1: SE within 8% of the spread, at most .60 of PN's.
+
+    The spread of 600 draws is itself known to 3%; the full study is experiments.coverage.
+    """
+    rows = []
+    for seed in range(600):
+        y, scores = make(seed, 80, 20, 1000, prior=0.1)
+        counts = ScoreCounts.from_rows(y, scores)
+        both = [auc_from_counts(counts, 0.1, m) for m in ("combined", "pn")]
+        rows.append([both[0].value, both[0].std_error, both[1].std_error])
+    value, se, pn_se = np.array(rows).T
+    assert se.mean() / value.std() == pytest.approx(1.0, abs=0.08)
+    assert se.mean() / pn_se.mean() < 0.60
+    assert value.mean() == pytest.approx(stats.norm.cdf(np.sqrt(0.5)), abs=0.006)
+
+
+@pytest.mark.parametrize("method", ["pn", "pu", "nu", "combined"])
+def test_coverage_of_intervals(method):
+    """500 draws at (20, 80, 1000): a 95% interval covers 91.5 to 98% (3.5 binomial errors)."""
+    truth, hits = stats.norm.cdf(np.sqrt(0.5)), 0
+    for seed in range(500):
+        y, scores = make(10_000 + seed, 20, 80, 1000)
+        result = auc_estimate(y, scores, 0.3, method)
+        hits += result.low <= truth <= result.high
+    assert 0.915 <= hits / 500 <= 0.98
+
+
+@given(
+    st.lists(st.integers(-3, 3), min_size=6, max_size=40),
+    st.integers(0, 2**31),
+    st.floats(0.05, 0.95),
+)
+@settings(max_examples=60, deadline=None)
+def test_laws_on_arbitrary_ties(values, seed, prior):
+    """Order of rows and monotone maps change nothing; reversing the scores mirrors the AUC."""
+    rng = np.random.default_rng(seed)
+    scores = np.array(values, dtype=float)
+    y = rng.permutation(np.resize([1.0, 0.0, np.nan], len(scores)))
+    results = {m: auc_estimate(y, scores, prior, m) for m in [*SINGLES, "combined"]}
+    order = rng.permutation(len(y))
+    for method, result in results.items():
+        moved = auc_estimate(y[order], np.exp(scores[order]), prior, method)
+        assert moved.value == pytest.approx(result.value, abs=1e-12)
+        assert moved.std_error == pytest.approx(result.std_error, abs=1e-12)
+        assert 0 <= result.low <= result.high <= 1
+        assert result.low <= min(max(result.value, 0), 1) + 1e-12
+        assert result.high >= max(min(result.value, 1), 0) - 1e-12
+        if method != "combined":
+            mirrored = auc_estimate(y, -scores, prior, method)
+            assert mirrored.value == pytest.approx(1 - result.value, abs=1e-10)
+            assert mirrored.low == pytest.approx(1 - result.high, abs=1e-8)
+
+
+def test_swapping_classes_swaps_pu_and_nu():
+    y, scores = make(3)
+    pu = auc_estimate(y, scores, 0.3, "pu")
+    nu = auc_estimate(np.where(np.isnan(y), y, 1 - y), -scores, 0.7, "nu")
+    assert (pu.value, pu.std_error) == pytest.approx((nu.value, nu.std_error))
+    assert (pu.low, pu.high) == pytest.approx((nu.low, nu.high))
+
+
+def test_weights_are_nearly_optimal_in_large_samples():
+    """With 1,000 rows a role the combination is within 2% of the sample's own optimum."""
+    y, scores = make(5, 1000, 1000, 5000)
+    _, covariance = brute(y, scores, 0.3)
+    optimum = 1 / np.sqrt(np.linalg.inv(covariance).sum())
+    assert auc_estimate(y, scores, 0.3).std_error < 1.02 * optimum
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3, 17])
+def test_blocks_merge_to_the_whole(n_blocks):
+    y, scores = make(7, digits=1)
+    roles = read_roles(y)
+    labelled = np.concatenate([scores[roles.positive], scores[roles.negative]])
+    blocks = np.array_split(np.random.default_rng(0).permutation(len(y)), n_blocks)
+    parts = [ScoreCounts.from_block(Roles(roles.codes[b]), scores[b], labelled) for b in blocks]
+    merged = parts[0]
+    for part in parts[1:]:
+        merged = merged + part
+    for method in ["pn", "pu", "nu", "combined", "pu_raw"]:
+        assert (
+            auc_from_counts(merged, 0.3, method).to_dict()
+            == auc_estimate(y, scores, 0.3, method).to_dict()
+        )
+
+
+def test_blocks_need_all_anchors():
+    with pytest.raises(ValueError, match="not among the anchors"):
+        ScoreCounts.from_block([1, 0, None], [1.0, 2.0, 3.0], [1.0])
+    a = ScoreCounts.from_rows([1, 0], [1.0, 2.0])
+    b = ScoreCounts.from_rows([1, 0], [1.0, 3.0])
+    with pytest.raises(ValueError, match="same anchors"):
+        a + b
+
+
+def test_prior_uncertainty_is_carried_by_the_delta_method():
+    y, scores = make(2, 50, 50, 2000)
+    for method, slope in (("pu", lambda a: (a - 0.5) / 0.7), ("nu", lambda a: (0.5 - a) / 0.3)):
+        known = auc_estimate(y, scores, 0.3, method)
+        step = 1e-6
+        numeric = auc_estimate(y, scores, 0.3 + step, method).value - known.value
+        assert numeric / step == pytest.approx(slope(known.value), rel=1e-3)
+        estimator = SimpleNamespace(prior_=0.3, std_error_=0.04)
+        unsure = auc_estimate(y, scores, estimator, method)
+        added = unsure.std_error**2 - known.std_error**2
+        assert np.sqrt(added) == pytest.approx(abs(slope(known.value)) * 0.04, rel=1e-6)
+        assert unsure.high - unsure.low > known.high - known.low
+    z = stats.norm.ppf(0.975)
+    pair = auc_estimate(y, scores, (0.3 - z * 0.04, 0.3 + z * 0.04), "pu")
+    same = auc_estimate(
+        y, scores, SimpleNamespace(prior_=0.3, interval_=(0.3 - z * 0.04, 0.3 + z * 0.04)), "pu"
+    )
+    assert pair.std_error == pytest.approx(
+        auc_estimate(y, scores, SimpleNamespace(prior_=0.3, std_error_=0.04), "pu").std_error
+    )
+    assert (same.low, same.high) == pytest.approx((pair.low, pair.high))
+
+
+def test_an_unsure_prior_moves_weight_to_pn():
+    y, scores = make(2, 50, 50, 2000)
+    known = auc_estimate(y, scores, 0.3)
+    unsure = auc_estimate(y, scores, (0.05, 0.55))
+    assert abs(unsure.weights["pn"] - 1) < 0.5
+    assert unsure.std_error >= known.std_error
+    assert unsure.std_error <= auc_estimate(y, scores, method="pn").std_error * (1 + 1e-9)
+
+
+def test_prior_sensitivity_repeats_auc_estimate():
+    y, scores = make(4)
+    band = prior_sensitivity(y, scores, [0.1, 0.3], method="pu")
+    for k, prior in enumerate(band.priors):
+        one = auc_estimate(y, scores, prior, "pu")
+        assert (band.value[k], band.low[k], band.high[k]) == (one.value, one.low, one.high)
+    assert len(prior_sensitivity(y, scores).priors) == 25
+    json.dumps(band.to_dict())
+
+
+def test_auto_says_what_it_chose():
+    y, scores = make(0)
+    cases = {
+        ("pn", None): ~np.isnan(y),
+        ("pu", 0.3): y != 0,
+        ("nu", 0.3): y != 1,
+        ("combined", 0.3): np.ones(len(y), bool),
+    }
+    for (method, prior), rows in cases.items():
+        result = auc_estimate(y[rows], scores[rows], prior)
+        assert result.method == method
+        assert any(method in note for note in result.notes)
+    no_prior = auc_estimate(y, scores)
+    assert no_prior.method == "pn"
+    assert "not used" in no_prior.notes[0]
+    json.dumps(result.to_dict())
+    assert "combined" in repr(result)
+
+
+def test_it_says_when_unlabelled_rows_help_little():
+    little = auc_estimate(*make(0, 20, 80, 1000, prior=0.1), prior=0.1)
+    much = auc_estimate(*make(0, 80, 20, 1000, prior=0.1), prior=0.1)
+    assert any("help little" in note for note in little.notes)
+    assert any("cut the standard error to 0." in note for note in much.notes)
+
+
+def test_raw_needs_no_prior_and_orders_like_pu():
+    y, scores = make(0)
+    noise = np.random.default_rng(1).normal(0, 2, len(y))
+    raw = [auc_estimate(y, s, method="pu_raw").value for s in (scores, scores + noise)]
+    pu = [auc_estimate(y, s, 0.4, "pu").value for s in (scores, scores + noise)]
+    assert (raw[0] - raw[1]) / (1 - 0.4) == pytest.approx(pu[0] - pu[1])
+
+
+def test_perfect_separation_has_an_honest_interval():
+    result = auc_estimate([1] * 10 + [0] * 5, range(15, 0, -1))
+    assert (result.value, result.std_error, result.high) == (1.0, 0.0, 1.0)
+    assert result.low == pytest.approx(0.025 ** (1 / 5))
+    assert any("misranked" in note for note in result.notes)
+    combined = auc_estimate(
+        [1] * 10 + [0] * 5 + [None] * 50,
+        [*range(30, 20, -1), *range(5), *np.linspace(0, 29, 50)],
+        prior=0.4,
+    )
+    assert combined.std_error > 0
+    assert perfect_interval(0.0, 5, 0.95) == pytest.approx((0.0, 1 - 0.025 ** (1 / 5)))
+
+
+def test_one_positive_still_gets_an_interval():
+    result = auc_estimate([1] + [0] * 20, range(21, 0, -1))
+    assert result.low < 0.2
+    middle = auc_estimate([1] + [0] * 20, [10.5, *range(20)])
+    assert middle.low < 0.1
+    assert middle.high > 0.9
+
+
+def test_satterthwaite_and_quantile_limits():
+    assert satterthwaite(np.array([1.0, 0.0, 0.0]), (11, 5, 9)) == pytest.approx(10)
+    assert satterthwaite(np.array([1.0, 1.0, 0.0]), (11, 11, 9)) == pytest.approx(20)
+    assert satterthwaite(np.array([1.0, 0.0, 0.0]), (1, 5, 9)) == np.inf
+    low, high = logit_t_interval(1.02, 0.03, 50.0, 0.95, (0.0, 1.0))
+    assert low < 0.95
+    assert high == 1.0
+
+
+def test_extreme_priors():
+    y, scores = make(0)
+    zero = auc_estimate(y, scores, 0.0, "pu")
+    assert zero.value == pytest.approx(auc_estimate(y, scores, method="pu_raw").value)
+    assert auc_estimate(y, scores, 0.0).weights["nu"] == 0.0
+    for method, prior in (("nu", 0.0), ("pu", 1.0)):
+        with pytest.raises(ValueError, match="undefined at prior"):
+            auc_estimate(y, scores, prior, method)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"prior": None, "method": "pu"}, PriorNotIdentifiedError, "pnuauc.priors"),
+        ({"prior": 1.5}, ValueError, r"\[0, 1\]"),
+        ({"prior": (0.5, 0.1)}, ValueError, "low <= high"),
+        ({"prior": "much"}, ValueError, "prior must be"),
+        ({"method": "best"}, ValueError, "method must be"),
+        ({"level": 95}, ValueError, "level"),
+        ({"scores": np.full(242, np.nan)}, ValueError, "NaN .first in row 0"),
+        ({"scores": np.zeros(3)}, ValueError, "3 rows but y has 242"),
+        ({"scores": np.zeros((242, 2))}, ValueError, "one-dimensional"),
+        ({"scores": ["a"] * 242}, ValueError, "numbers"),
+        ({"y": [1] * 242}, MissingRoleError, "two of positive"),
+        ({"y": [1] * 2 + [0] * 240, "method": "pu"}, MissingRoleError, "unlabelled rows"),
+    ],
+)
+def test_bad_input(change, error, match):
+    y, scores = make(0)
+    request = {"y": y, "scores": scores, "prior": 0.3} | change
+    with pytest.raises(error, match=match):
+        auc_estimate(**request)
+
+
+def test_other_label_codes_and_infinite_scores():
+    y = np.array(["fraud", "?", "ok", "fraud", "?"])
+    codes = {"positive_label": "fraud", "negative_label": "ok", "unlabeled_label": "?"}
+    scores = [np.inf, 0.0, -np.inf, 1.0, 2.0]
+    assert auc_estimate(y, scores, method="pn", **codes).value == 1.0
+    assert auc_estimate(read_roles(y, **codes), scores, method="pn").value == 1.0
