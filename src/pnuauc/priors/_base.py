@@ -1,0 +1,169 @@
+"""What every class-prior estimator shares: parameters, reading of y, refusal, fitted names."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
+from pnuauc.labels import Roles, read_roles
+
+__all__ = ["BasePrior", "BaseTwoSamplePrior", "PriorEstimate", "take"]
+
+
+@dataclass(frozen=True)
+class PriorEstimate:
+    """An estimate with its error: what ``_estimate`` hands to ``fit``.
+
+    ``doubt`` is None, or one sentence why the data cannot tell the prior.
+    """
+
+    prior: float
+    std_error: float
+    interval: tuple[float, float]
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    doubt: str | None = None
+
+
+class BasePrior(BaseEstimator):
+    """``fit(X, y)`` -> ``prior_``, ``interval_``, ``std_error_``, ``diagnostics_``.
+
+    Subclasses write ``_estimate(X, roles)``.
+    """
+
+    # declared here, set by the subclasses' __init__ (scikit-learn reads parameters from there)
+    level: float
+    on_unidentified: str
+    positive_label: Any
+    negative_label: Any
+    unlabeled_label: Any
+    random_state: Any
+
+    def fit(self, X: Any, y: Any) -> BasePrior:
+        """Estimate the share of positives among the unlabelled rows.
+
+        Parameters
+        ----------
+        X : ndarray (float32 or float64) or CSR matrix, shape (n, d)
+        y : array-like, shape (n,)
+            1 positive, 0 negative, -1 or missing unlabelled; other codes by the ``*_label``
+            parameters.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        roles = read_roles(
+            y,
+            positive_label=self.positive_label,
+            negative_label=self.negative_label,
+            unlabeled_label=self.unlabeled_label,
+        )
+        check_consistent_length(X, roles.codes)
+        self._require(roles)
+        if _all_rows_equal(X):
+            raise PriorNotIdentifiedError(
+                "All rows of X are equal, so they carry nothing that could tell how many of the "
+                "unlabelled ones are positive: add columns that differ between rows."
+            )
+        estimate = self._estimate(X, roles)
+        if estimate.doubt is not None:
+            self._refuse(estimate.doubt)
+        self.prior_ = float(estimate.prior)
+        self.std_error_ = float(estimate.std_error)
+        self.interval_ = (float(estimate.interval[0]), float(estimate.interval[1]))
+        self.diagnostics_ = {
+            **estimate.diagnostics,
+            "identified": estimate.doubt is None,
+            "doubt": estimate.doubt,
+            "n_positive": roles.n_positive,
+            "n_negative": roles.n_negative,
+            "n_unlabeled": roles.n_unlabeled,
+            "level": self.level,
+        }
+        return self
+
+    @abstractmethod
+    def _require(self, roles: Roles) -> None:
+        """Raise MissingRoleError unless the roles this estimator needs have two rows each."""
+
+    @abstractmethod
+    def _estimate(self, X: Any, roles: Roles) -> PriorEstimate:
+        """The estimate from valid input in which every needed role has two rows or more."""
+
+    def _check_parameters(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"level must lie strictly between 0 and 1, got {self.level}.")
+        if self.on_unidentified not in ("raise", "warn", "ignore"):
+            raise ValueError(
+                'on_unidentified must be "raise", "warn" or "ignore", '
+                f"got {self.on_unidentified!r}."
+            )
+
+    def _refuse(self, doubt: str) -> None:
+        if self.on_unidentified == "raise":
+            raise PriorNotIdentifiedError(doubt)
+        if self.on_unidentified == "warn":
+            warnings.warn(doubt, PnuaucWarning, stacklevel=3)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+class BaseTwoSamplePrior(BasePrior):
+    """Priors from one labelled class and U.
+
+    The labelled class is P; where there is none, N takes its place and the answer is one minus
+    the share of negatives. Subclasses write ``_share(known, unlabeled)``: the share of the known
+    class inside U.
+    """
+
+    @abstractmethod
+    def _share(self, known: Any, unlabeled: Any) -> PriorEstimate:
+        """Share of the class of ``known`` (n_known, d) inside ``unlabeled`` (n_unlabeled, d)."""
+
+    def _require(self, roles: Roles) -> None:
+        known = "positive" if roles.n_positive or not roles.n_negative else "negative"
+        roles.require(known, "unlabeled", purpose=type(self).__name__, at_least=2)
+
+    def _estimate(self, X: Any, roles: Roles) -> PriorEstimate:
+        unlabeled = X[roles.unlabeled]
+        if roles.n_positive:
+            return self._share(X[roles.positive], unlabeled)
+        share = self._share(X[roles.negative], unlabeled)
+        low, high = share.interval
+        return PriorEstimate(
+            1 - share.prior,
+            share.std_error,
+            (1 - high, 1 - low),
+            {**share.diagnostics, "known_class": "negative"},
+            share.doubt,
+        )
+
+
+def take(X: Any, n: int | None, rng: np.random.RandomState) -> Any:
+    """At most ``n`` rows, uniformly at random without replacement, in their order."""
+    if n is None or X.shape[0] <= n:
+        return X
+    return X[np.sort(rng.choice(X.shape[0], size=n, replace=False))]
+
+
+def _all_rows_equal(X: Any) -> bool:
+    if isinstance(X, np.ndarray):
+        return bool((X[:1] == X).all())
+    highest, lowest = X.max(axis=0).toarray(), X.min(axis=0).toarray()
+    return bool((highest == lowest).all())

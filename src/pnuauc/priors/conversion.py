@@ -1,0 +1,73 @@
+"""The prior inside U and the prior of the population: the same number only under one scheme."""
+
+from __future__ import annotations
+
+__all__ = ["prior_in_population", "prior_in_unlabelled"]
+
+
+def prior_in_unlabelled(
+    population_prior: float, n_positive: int, n_negative: int, n_unlabelled: int
+) -> float:
+    """Share of positives **inside U** when the labelled rows were taken out of one data set.
+
+        prior_in_U = (population_prior n - n_positive) / n_unlabelled,   n = all rows.
+
+    For the one-sample scheme only (labels uncovered inside one table; U is what is left). If U was
+    collected apart from the labelled rows, its prior is the population's and nothing is to be done.
+
+    Parameters
+    ----------
+    population_prior : float
+        Share of positives among **all** rows.
+    n_positive, n_negative, n_unlabelled : int
+        Rows in each role.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> prior_in_unlabelled(0.1, n_positive=50, n_negative=0, n_unlabelled=950)
+    0.05263157894736842
+    """
+    _check(population_prior, n_positive, n_negative, n_unlabelled)
+    n = n_positive + n_negative + n_unlabelled
+    hidden = population_prior * n - n_positive
+    margin = 1e-9 * n
+    if hidden < -margin or hidden > n_unlabelled + margin:
+        low, high = n_positive / n, (n_positive + n_unlabelled) / n
+        raise ValueError(
+            f"A population prior of {population_prior} cannot be: {n_positive} of {n} rows are "
+            f"known positives and {n_negative} known negatives, so it lies between {low:.4g} and "
+            f"{high:.4g}. If U was collected apart from the labelled rows, use it as it is."
+        )
+    return min(max(hidden / n_unlabelled, 0.0), 1.0)
+
+
+def prior_in_population(
+    unlabelled_prior: float, n_positive: int, n_negative: int, n_unlabelled: int
+) -> float:
+    """Share of positives among **all** rows from the share inside U (one-sample scheme).
+
+        population_prior = (n_positive + unlabelled_prior n_unlabelled) / n,   n = all rows.
+
+    The inverse of :func:`prior_in_unlabelled`; parameters alike.
+
+    Examples
+    --------
+    >>> round(prior_in_population(0.0526315789, 50, 0, 950), 6)
+    0.1
+    """
+    _check(unlabelled_prior, n_positive, n_negative, n_unlabelled)
+    return (n_positive + unlabelled_prior * n_unlabelled) / (n_positive + n_negative + n_unlabelled)
+
+
+def _check(prior: float, n_positive: int, n_negative: int, n_unlabelled: int) -> None:
+    if not 0 <= prior <= 1:
+        raise ValueError(f"A prior is a share of rows and must lie in [0, 1], got {prior}.")
+    if min(n_positive, n_negative) < 0 or n_unlabelled < 1:
+        raise ValueError(
+            "Row counts must not be negative and there must be unlabelled rows, got "
+            f"n_positive={n_positive}, n_negative={n_negative}, n_unlabelled={n_unlabelled}."
+        )
