@@ -140,43 +140,50 @@ def append(path: Path, row: dict[str, object]) -> None:
         writer.writerow(row)
 
 
-def weights_study(draws: int, seed: int, path: Path) -> None:
-    """What weights from the raw covariance matrix cost, against the steadied ones."""
-    from pnuauc.metrics._estimate import analyse
-    from pnuauc.metrics._moments import moments_of
-    from pnuauc.metrics._prior import PriorValue
-    from pnuauc.metrics._weights import combination_weights, steadied_covariance
+def sample_covariance(p: np.ndarray, n: np.ndarray, u: np.ndarray, prior: float) -> np.ndarray:
+    """Covariance matrix of (PN, PU, NU) by Hoeffding projections, independent of the package."""
 
+    def share_below(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        b = np.sort(b)
+        sides = (np.searchsorted(b, a, side=side) for side in ("left", "right"))
+        return sum(sides) / (2 * len(b))  # type: ignore[return-value]
+
+    rest = 1 - prior
+    blocks = (
+        [share_below(p, n), share_below(p, u) / rest, 0 * p],
+        [-share_below(n, p), 0 * n, -share_below(n, u) / prior],
+        [0 * u, -share_below(u, p) / rest, share_below(u, n) / prior],
+    )
+    return sum(np.cov(block) / len(block[0]) for block in blocks)  # type: ignore[return-value]
+
+
+def weights_study(draws: int, seed: int, path: Path) -> None:
+    """What weights from the raw covariance matrix cost, against those of "combined"."""
     path.unlink(missing_ok=True)
-    for sizes in [s for s in SIZES if s[1]]:
-        for prior in PRIORS:
-            rng = np.random.default_rng([seed, *sizes, int(100 * prior)])
-            raw, steady, singles = [], [], []
-            for _ in range(draws):
-                counts = ScoreCounts.from_rows(*draw(rng, sizes, prior, "gaussian"))
-                a = analyse(moments_of(counts), PriorValue(prior))
-                best = float(a.values[np.argmin(np.diag(a.covariance))])
-                for kept, s in (
-                    (raw, a.covariance),
-                    (steady, steadied_covariance(counts, prior, best)),
-                ):
-                    w = combination_weights(s)
-                    kept.append((w @ a.values, np.sqrt(w @ a.covariance @ w), w[1]))
-                singles.append(a.values)
-            sd = np.std(singles, axis=0).min()
-            for name, kept in (("raw", raw), ("steadied", steady)):
-                value, se, w_pu = np.array(kept).T
-                append(
-                    path,
-                    dict(zip(KEY[:4], (*sizes, prior), strict=True))
-                    | {
-                        "weights": name,
-                        "draws": draws,
-                        "sd_over_best_single": f"{value.std() / sd:.4f}",
-                        "mean_se_over_sd": f"{se.mean() / value.std():.4f}",
-                        "sd_of_weight_pu": f"{w_pu.std():.3f}",
-                    },
-                )
+    for sizes, prior in [(s, t) for s in SIZES if s[1] for t in PRIORS]:
+        rng = np.random.default_rng([seed, *sizes, int(100 * prior)])
+        kept: dict[str, list[tuple[float, float, float]]] = {"raw": [], "steadied": []}
+        singles = []
+        for _ in range(draws):
+            roles, scores = draw(rng, sizes, prior, "gaussian")
+            parts = (scores[rows] for rows in (roles.positive, roles.negative, roles.unlabeled))
+            matrix = sample_covariance(*parts, prior)
+            counts = ScoreCounts.from_rows(roles, scores)
+            values = np.array([auc_from_counts(counts, prior, m).value for m in METHODS[:3]])
+            raw = np.linalg.solve(matrix, np.ones(3))
+            steadied = list(auc_from_counts(counts, prior, "combined").weights.values())
+            for name, w in (("raw", raw / raw.sum()), ("steadied", np.array(steadied))):
+                kept[name].append((w @ values, np.sqrt(w @ matrix @ w), w[1]))
+            singles.append(values)
+        best = np.std(singles, axis=0).min()
+        for name, rows in kept.items():
+            value, se, w_pu = np.array(rows).T
+            row: dict[str, object] = dict(zip(KEY[:4], (*sizes, prior), strict=True))
+            row |= {"weights": name, "draws": draws}
+            row["sd_over_best_single"] = f"{value.std() / best:.4f}"
+            row["mean_se_over_sd"] = f"{se.mean() / value.std():.4f}"
+            row["sd_of_weight_pu"] = f"{w_pu.std():.3f}"
+            append(path, row)
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ def curves(
                 printed.append([as_printed.variance(e) / as_printed.psi_pn for e in ETAS])
                 best.append((covariance.gamma_pnpu, covariance.gamma_pnnu))
                 if k == 0 and figure == 1:
-                    matrix = simulate(p, n, prior, rng)
+                    matrix = simulate(p, n, prior, np.random.default_rng(seed))
                     check += [
                         {"train": sizes, "prior": prior, "entry": f"{a},{b}", "draws": 4000}
                         | {"exact": covariance.matrix[i, j], "simulated": matrix[i, j]}

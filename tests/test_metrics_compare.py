@@ -111,6 +111,12 @@ def test_level_of_the_test_under_no_difference(method):
     assert 0.022 <= rejected / 600 <= 0.078
 
 
+def test_a_difference_without_variance_is_not_called_certain():
+    result = compare_auc([1, 1, 0, 0], [4, 3, 2, 1], [1, 2, 3, 4])
+    assert (result.difference, result.p_value, result.low, result.high) == (1.0, 1.0, -1.0, 1.0)
+    assert any("no variance" in note for note in result.notes)
+
+
 def test_bad_input():
     y, a, b = make(0)
     with pytest.raises(PriorNotIdentifiedError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 
 import numpy as np
 import pytest
@@ -135,6 +136,15 @@ def test_recall_and_lift_need_no_prior():
     unsure = threshold_estimate(y, scores, (0.1, 0.3), k=100)
     assert unsure.precision.low < with_prior.precision.low
     assert unsure.precision.high >= with_prior.precision.high
+
+
+def test_results_become_json():
+    y, scores, _ = make(0)
+    roc = json.loads(json.dumps(roc_curve_estimate(y, scores, 0.2).to_dict(), allow_nan=False))
+    assert roc["thresholds"][0] is None
+    assert roc["auc"]["method"] == "pu"
+    at = threshold_estimate(y, scores, 0.2, k=100)
+    assert json.loads(json.dumps(at.to_dict()))["recall"]["value"] == at.recall.value
 
 
 def test_ties_at_k_are_all_flagged():

@@ -239,7 +239,9 @@ def _result(
             else "Every row shows the same difference, so no variance can be estimated."
         )
     std_error = float(np.hypot(sampling, prior_part))
-    half = t_quantile(level, df) * std_error
+    # a difference without a visible variance is not a certain one: its interval is everything
+    blind = sampling == 0.0 and difference != 0.0
+    half = 2.0 if blind else t_quantile(level, df) * std_error
     low, high = np.clip([difference - half, difference + half], -1.0, 1.0)
     named = SINGLES if method == "combined" else [SINGLES[k] for k in np.flatnonzero(weights)]
     return AUCComparison(

@@ -315,6 +315,7 @@ def _combined(
     available = np.flatnonzero(np.isfinite(analysis.values))
     seen = [k for k in available if analysis.by_role[:, k, k].sum() > 0]
     if not seen:
+        notes.append("No estimate shows any spread, so there is nothing to combine.")
         return _single(analysis, SINGLES[available[0]], level, notes)
     covariance = analysis.covariance
     best = min(seen, key=lambda k: covariance[k, k])

@@ -2,15 +2,16 @@
 
 t quantile with Satterthwaite's degrees of freedom, on the logit scale of the range the statistic
 can take. Chosen by simulation (``python -m experiments.coverage``, columns ``plain_z``, ``plain_t``
-and ``coverage``): at 10 positives a plain normal interval covers about 89% instead of 95%, a plain
-t interval about 91%, because the AUC is skewed towards 1; the logit with t covers 94 to 96%.
+and ``coverage``): at 10 positives a plain normal interval of ``combined`` covers 88 to 90% instead
+of 95%, a plain t interval 90 to 93%, because the AUC is skewed towards 1; the logit with t covers
+94 to 95%.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 __all__ = ["check_level", "logit_t_interval", "perfect_interval", "satterthwaite", "t_quantile"]
 
@@ -35,7 +36,8 @@ def satterthwaite(parts: NDArray[np.float64], n: tuple[int, int, int]) -> float:
 
 def t_quantile(level: float, df: float) -> float:
     """Two-sided quantile; the normal one for infinite degrees of freedom."""
-    return float(stats.t.ppf(0.5 + level / 2.0, df))
+    upper = 0.5 + level / 2.0
+    return float(special.stdtrit(df, upper) if np.isfinite(df) else special.ndtri(upper))
 
 
 def logit_t_interval(
@@ -45,8 +47,9 @@ def logit_t_interval(
 
     With x the position of ``value`` inside ``bounds`` and s its standard error there, the limits
     are expit(logit x -+ t s / (x (1 - x))). Within one standard error of a bound the slope of the
-    logit runs away, so x is held one standard error inside, and the outer limit is at least the
-    plain one: an unbiased estimate may lie beyond 1 and must still have an interval.
+    logit runs away, so x is held one standard error inside and the outer limit is moved by what
+    x was moved: an unbiased estimate may lie beyond 1 and must still have an interval, and the
+    limits are continuous in the value.
     """
     low, high = bounds
     x, s = (value - low) / (high - low), std_error / (high - low)
@@ -58,10 +61,7 @@ def logit_t_interval(
     else:
         step = t * s / (inner * (1.0 - inner))
         limits = special.expit(special.logit(inner) + np.array([-step, step]))
-        if inner < x:
-            limits[1] = max(limits[1], x + t * s)
-        elif inner > x:
-            limits[0] = min(limits[0], x - t * s)
+        limits += np.array([min(x - inner, 0.0), max(x - inner, 0.0)])
     cut = np.clip(low + limits * (high - low), 0.0, 1.0)
     return float(cut[0]), float(cut[1])
 

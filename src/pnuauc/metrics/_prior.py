@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pnuauc.exceptions import PriorNotIdentifiedError
 
@@ -37,7 +37,7 @@ def read_prior(prior: Any, level: float = 0.95) -> PriorValue | None:
     """
     if prior is None or isinstance(prior, PriorValue):
         return prior
-    quantile = float(stats.norm.ppf(0.5 + level / 2.0))
+    quantile = float(special.ndtri(0.5 + level / 2.0))
     if hasattr(prior, "prior_"):
         value = float(prior.prior_)
         error = getattr(prior, "std_error_", None)

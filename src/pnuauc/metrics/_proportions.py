@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from pnuauc.metrics._counts import Floats
 
@@ -32,7 +32,7 @@ class Interval:
 def wilson(rate: Floats, n: int, level: float) -> tuple[Floats, Floats]:
     """Limits of a proportion seen in n rows, any shape."""
     rate = np.asarray(rate, dtype=float)
-    z2 = float(stats.norm.ppf(0.5 + level / 2.0)) ** 2
+    z2 = float(special.ndtri(0.5 + level / 2.0)) ** 2
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
     low = np.where(rate <= 0, 0.0, centre - half)

@@ -11,12 +11,12 @@ positives inside U,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 from sklearn.isotonic import isotonic_regression
 
 from pnuauc.labels import Roles
@@ -61,6 +61,15 @@ class RocEstimate:
     auc: AUCEstimate
     method: str
     level: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Lists and plain values, the infinite first threshold as None: ready for JSON."""
+        result: dict[str, Any] = {
+            k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()
+        }
+        result["thresholds"][0] = None
+        result["auc"] = self.auc.to_dict()
+        return result
 
 
 def roc_curve_estimate(
@@ -162,7 +171,7 @@ def _corrected_fpr(
     share, rest = prior.value, 1.0 - prior.value
     fpr = (u[0] - share * p[0]) / rest
     low, high = mover_difference(u, (share * p[0], share * p[1], share * p[2]))
-    z = float(stats.norm.ppf(0.5 + level / 2.0))
+    z = float(special.ndtri(0.5 + level / 2.0))
     # d fpr / d prior = (r_U - r_P) / (1 - prior)^2
     extra = z * prior.std_error * np.abs(u[0] - p[0]) / rest**2
     return fpr, (fpr - np.hypot(fpr - low / rest, extra), fpr + np.hypot(high / rest - fpr, extra))
@@ -211,6 +220,10 @@ class ThresholdEstimate:
     expected_positives: Interval | None
     prior: float | None
     level: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and dicts of value, low, high: ready for JSON."""
+        return asdict(self)
 
 
 def threshold_estimate(
@@ -306,7 +319,7 @@ def _times_prior(lift: Interval, prior: PriorValue, level: float) -> Interval:
     value = prior.value * lift.value
     relative = 0.0
     if prior.value > 0:
-        relative = float(stats.norm.ppf(0.5 + level / 2.0)) * prior.std_error / prior.value
+        relative = float(special.ndtri(0.5 + level / 2.0)) * prior.std_error / prior.value
 
     def limit(of_lift: float, sign: float) -> float:
         if of_lift <= 0.0 or lift.value <= 0.0 or not np.isfinite(of_lift):
