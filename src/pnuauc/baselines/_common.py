@@ -149,6 +149,10 @@ class Features:
             )
         return Features(joined)
 
+    def only(self, roles: str) -> Features:
+        """The same without the other roles."""
+        return Features({role: m for role, m in self.matrices.items() if role in roles})
+
     def scores(self, coef: NDArray[np.float64]) -> ByRole:
         """w'phi(x) by role."""
         return {role: m @ coef for role, m in self.matrices.items()}
@@ -196,29 +200,25 @@ class Coordinates:
     """
 
     def __init__(self, curvature: NDArray[np.float64] | None, alpha: float) -> None:
-        self._lower = None
+        self._lower = self._inverse = None
         if curvature is not None:
             system = curvature + 0.0
             # the tiny share of the trace keeps Cholesky alive when alpha is next to nothing
             tiny = 1e-10 * np.trace(curvature) / len(system)
             system.flat[:: len(system) + 1] += 2.0 * alpha + tiny
             self._lower = linalg.cholesky(system, lower=True, check_finite=False)
+            # inverted once: a triangular solve per step would cost more than the step itself
+            self._inverse = linalg.lapack.dtrtri(self._lower, lower=1)[0]
 
     def to_w(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
-        return v if self._lower is None else self._solve(v, "T")
+        return v if self._inverse is None else self._inverse.T @ v
 
     def from_w(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         return w if self._lower is None else self._lower.T @ w
 
     def gradient(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
         """Gradient in w -> gradient in v."""
-        return gradient if self._lower is None else self._solve(gradient, "N")
-
-    def _solve(self, right: NDArray[np.float64], trans: str) -> NDArray[np.float64]:
-        out = linalg.solve_triangular(
-            self._lower, right, trans=trans, lower=True, check_finite=False
-        )
-        return np.asarray(out)
+        return gradient if self._inverse is None else self._inverse @ gradient
 
 
 def minimise_scores(

@@ -65,7 +65,7 @@ class GenerativeAUC(EntropyAUC):
         negative_label: Any = None,
         unlabeled_label: Any = None,
         max_iter: int = 200,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         random_state: Any = None,
     ) -> None:
         super().__init__(
