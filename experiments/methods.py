@@ -17,7 +17,7 @@ from experiments.config import Job, Setting
 from pnuauc import AUCClassifierCV
 from pnuauc.baselines import BASELINES
 from pnuauc.datasets import GENERATORS, TEXT, PNUSample, load, sample_pnu
-from pnuauc.priors import EnergyDistancePrior, PenalizedL1Prior, default_prior
+from pnuauc.priors import PRIORS, default_prior
 
 __all__ = ["draw", "run_job"]
 
@@ -118,7 +118,6 @@ def _auc_cv(job: Job, sample: PNUSample, protocol: dict[str, Any]) -> Rows:
     ``best_estimator_``, so the time stated for that row then holds the averaging as well.
     """
     options = {k: v for k, v in job.methods[0].settings.items() if k != "kind"}
-    selections = {m.name: options.get("selection", "average") for m in job.methods}
     selections = {m.name: m.settings.get("selection", "average") for m in job.methods}
     rule, as_negative = options.pop("prior", None), options.pop("unlabeled_as", None)
     options["selection"] = "average" if "average" in selections.values() else "paper"
@@ -154,18 +153,12 @@ def _auc_cv(job: Job, sample: PNUSample, protocol: dict[str, Any]) -> Rows:
 def _prior(
     rule: str | None, X: Any, y: Any, setting: Setting, bounds: list[float], seed: int
 ) -> float | None:
-    """The prior the method is told: estimated from the rows, true, or wrong on purpose."""
+    """The prior the method is told: estimated from the rows, or given, right or wrong."""
     if rule is None:
         return None
-    if rule in ("true", "given"):
-        # the noise of "true" is always 0; "given" is told so in the configuration
-        return setting.prior + (setting.noise if rule == "given" else 0.0)
-    estimators = {
-        "energy": EnergyDistancePrior,
-        "penalized_l1": PenalizedL1Prior,
-        "default": lambda: default_prior("PU"),
-    }
-    estimator = estimators[rule]()
+    if rule == "given":
+        return setting.prior + setting.noise
+    estimator = default_prior("PU") if rule == "default" else PRIORS[rule]()
     estimator.set_params(on_unidentified="ignore", random_state=seed)
     return float(np.clip(estimator.fit(X, y).prior_, *bounds))
 
