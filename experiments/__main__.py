@@ -1,9 +1,9 @@
 """``python -m experiments NAME``: run what is missing, then print ours beside the paper's.
 
-    python -m experiments table4 --trials 10 --data DIR
-    python -m experiments figure6
-    python -m experiments report         # docs/reproduction.md from the committed results
-    python -m experiments list
+python -m experiments table4 --trials 10 --data DIR
+python -m experiments figure6
+python -m experiments report         # docs/reproduction.md from the committed results
+python -m experiments list
 """
 
 from __future__ import annotations

@@ -34,7 +34,11 @@ def run(options: argparse.Namespace) -> int:
         if name.startswith("figure"):
             print(figures.DRAW[name](config, options.results))
         else:
-            print(tables.write_table(tables.make_table(config, name, options.results), options.results))
+            print(
+                tables.write_table(
+                    tables.make_table(config, name, options.results), options.results
+                )
+            )
     else:
         raise ValueError(f"There is no experiment {options.name!r}.\n{_overview(config)}")
     return 0

@@ -19,6 +19,8 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib  # type: ignore[import-not-found,no-redef]
 
+from pnuauc.datasets import TEXT
+
 __all__ = ["CONFIG", "Config", "Experiment", "Job", "Method", "Setting"]
 
 CONFIG = Path(__file__).with_name("config.toml")
@@ -134,9 +136,14 @@ class Config:
         }
         return cls(raw["protocol"], raw.get("generated", {}), experiments)
 
-    def fingerprint(self, method: Method) -> str:
+    def scale(self, data_set: str) -> str:
+        """Text stays as it is: scaling the columns of a sparse matrix would fill it."""
+        return "none" if data_set in TEXT else str(self.protocol["scale"])
+
+    def fingerprint(self, method: Method, data_set: str) -> str:
         """Eight characters that change when the protocol or the method's own line does."""
-        text = json.dumps([self.protocol, method.settings], sort_keys=True)
+        protocol = {**self.protocol, "scale": self.scale(data_set)}
+        text = json.dumps([protocol, method.settings], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
-from experiments.config import Job, Setting
+from experiments.config import Config, Job, Setting
 from pnuauc import AUCClassifierCV
 from pnuauc.baselines import BASELINES
 from pnuauc.datasets import GENERATORS, TEXT, PNUSample, load, sample_pnu
@@ -31,12 +31,10 @@ def _data(name: str, options: str) -> tuple[Any, NDArray[np.int8]]:
     return load(name)
 
 
-def draw(
-    data_set: str, setting: Setting, seed: int, protocol: dict[str, Any], generated: dict[str, Any]
-) -> PNUSample:
+def draw(config: Config, data_set: str, setting: Setting, seed: int) -> PNUSample:
     """The sample of one trial; the same for every method, since it depends on the seed alone."""
-    X, y = _data(data_set, json.dumps(generated.get(data_set, {})))
-    scale = "none" if data_set in TEXT else protocol["scale"]
+    protocol = config.protocol
+    X, y = _data(data_set, json.dumps(config.generated.get(data_set, {})))
     wanted = setting.n_unlabeled
     if setting.fill != "all_real":
         wanted = min(wanted, _available(y, setting, protocol["test_share"]))
@@ -50,7 +48,7 @@ def draw(
         random_state=seed,
         unlabeled_draw=protocol["unlabeled_draw"],
         n_test=protocol["n_test"],
-        scale=scale,
+        scale=config.scale(data_set),
     )
     if setting.fill == "resample" and wanted < setting.n_unlabeled:
         return _resampled(sample, setting, seed)
@@ -89,14 +87,14 @@ def _resampled(sample: PNUSample, setting: Setting, seed: int) -> PNUSample:
     )
 
 
-def run_job(job: Job, protocol: dict[str, Any], generated: dict[str, Any]) -> Rows:
+def run_job(job: Job, config: Config) -> Rows:
     """Rows for all methods of the job; an exception becomes failed rows, never a crash."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            sample = draw(job.data_set, job.setting, job.seed, protocol, generated)
+            sample = draw(config, job.data_set, job.setting, job.seed)
             kind = job.methods[0].settings["kind"]
-            results = _KINDS[kind](job, sample, protocol)
+            results = _KINDS[kind](job, sample, config.protocol)
     except Exception as error:  # one bad cell must not stop the other thousands
         return failed(job, f"{type(error).__name__}: {error}")
     note = " ".join(sorted({w.category.__name__ for w in caught}))
@@ -142,9 +140,7 @@ def _auc_cv(job: Job, sample: PNUSample, protocol: dict[str, Any]) -> Rows:
                 "prior_used": "" if prior is None else prior,
                 "seconds": seconds,
                 "cpu_seconds": cpu,
-                "chosen": json.dumps(
-                    {k: float(f"{v:.4g}") for k, v in model.best_params_.items()}
-                ),
+                "chosen": json.dumps({k: float(f"{v:.4g}") for k, v in model.best_params_.items()}),
             }
         )
     return rows

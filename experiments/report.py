@@ -1,4 +1,5 @@
 """docs/reproduction.md from the results (written next)."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -63,7 +63,10 @@ def run(
 
 
 def _missing(job: Job, store: Store, config: Config, done: set[str]) -> bool:
-    return any(store.status(job.key(m), config.fingerprint(m)) not in done for m in job.methods)
+    return any(
+        store.status(job.key(m), config.fingerprint(m, job.data_set)) not in done
+        for m in job.methods
+    )
 
 
 def _register(config: Config, experiment: str, results: Path, n_jobs: int) -> str:
@@ -122,7 +125,7 @@ def _run_alone(job: Job, config: Config) -> list[dict[str, Any]]:
 
 
 def _submit(pool: ProcessPoolExecutor, job: Job, config: Config) -> Future[Any]:
-    return pool.submit(run_job, job, config.protocol, config.generated)
+    return pool.submit(run_job, job, config)
 
 
 def _save(job: Job, rows: list[dict[str, Any]], config: Config, store: Store, run: str) -> None:
@@ -130,7 +133,7 @@ def _save(job: Job, rows: list[dict[str, Any]], config: Config, store: Store, ru
     for row in rows:
         key = (job.experiment, job.data_set, job.setting.key, row["method"], str(job.seed))
         row.update(zip(("experiment", "data_set", "setting", "method", "seed"), key, strict=True))
-        row.update(run=run, fingerprint=config.fingerprint(by_name[row["method"]]))
+        row.update(run=run, fingerprint=config.fingerprint(by_name[row["method"]], job.data_set))
     store.append(rows)
 
 

@@ -82,7 +82,7 @@ class Store:
         os.fsync(self._file)
 
     def status(self, key: tuple[str, ...], fingerprint: str) -> str | None:
-        """"ok" or "failed" for a row that is there, None for one that is not."""
+        """ "ok" or "failed" for a row that is there, None for one that is not."""
         row = self._known.get((*key, fingerprint))
         return None if row is None else row["status"]
 

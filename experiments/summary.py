@@ -64,11 +64,18 @@ def cells(
     config: Config, experiment: Experiment, results: Path
 ) -> dict[tuple[str, Setting, str], Cell]:
     """(data set, setting, method name) -> Cell, from rows of the present configuration only."""
-    prints = {m.name: config.fingerprint(m) for m in experiment.methods}
+    prints = {
+        (d, m.name): config.fingerprint(m, d)
+        for d in experiment.data_sets
+        for m in experiment.methods
+    }
     settings = {s.key: s for s in experiment.settings}
     by_seed: dict[tuple[str, Setting, str], dict[str, Row]] = {}
     for row in read_rows(results / f"{experiment.name}.csv"):
-        if prints.get(row["method"]) != row["fingerprint"] or row["setting"] not in settings:
+        if (
+            prints.get((row["data_set"], row["method"])) != row["fingerprint"]
+            or row["setting"] not in settings
+        ):
             continue
         key = (row["data_set"], settings[row["setting"]], row["method"])
         seeds = by_seed.setdefault(key, {})

@@ -91,9 +91,7 @@ def by_key(path: Path) -> dict[tuple[str, ...], dict[str, str]]:
 def children_of(pid: int) -> list[int]:
     """Worker processes of a parent, where the system lists them."""
     try:
-        return [
-            int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        ]
+        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
 
@@ -182,8 +180,8 @@ def test_shared_fit_equals_a_fit_of_its_own(tmp_path: Path, config_path: Path) -
     (alone,) = part.jobs(1, ["make_banana"], ["paper"], [part.settings[0].key])
     from experiments.methods import run_job
 
-    shared = run_job(both, config.protocol, config.generated)
-    single = run_job(alone, config.protocol, config.generated)
+    shared = run_job(both, config)
+    single = run_job(alone, config)
     assert [row["method"] for row in shared] == ["paper", "average"]
     assert shared[0]["auc"] == pytest.approx(single[0]["auc"], abs=1e-9)
     assert shared[0]["chosen"] == single[0]["chosen"]
@@ -197,7 +195,11 @@ def test_retry_replaces_a_failure(tmp_path: Path, config_path: Path) -> None:
     job = next(iter(part.jobs(1, ["make_banana"], ["logistic"])))
     with Store(tmp_path / "tiny.csv") as store:
         row = dict(zip(FIELDS, job.key(method), strict=False))
-        row |= {"fingerprint": config.fingerprint(method), "status": "failed", "note": "once"}
+        row |= {
+            "fingerprint": config.fingerprint(method, "make_banana"),
+            "status": "failed",
+            "note": "once",
+        }
         store.append([row])
     runner.run(config, "tiny", tmp_path, methods=["logistic"], **arguments)
     found = cells(config, part, tmp_path)
@@ -221,7 +223,8 @@ def test_changed_protocol_is_another_row(tmp_path: Path, config_path: Path) -> N
     for mine, theirs in zip(
         config.experiments["tiny"].methods, changed.experiments["tiny"].methods, strict=True
     ):
-        assert config.fingerprint(mine) != changed.fingerprint(theirs)
+        assert config.fingerprint(mine, "banana") != changed.fingerprint(theirs, "banana")
+        assert config.fingerprint(mine, "news20") == changed.fingerprint(theirs, "news20")
 
 
 def test_unknown_names_are_told(config_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,7 +240,7 @@ def test_unknown_names_are_told(config_path: Path, capsys: pytest.CaptureFixture
 def test_resampled_rows_stay_apart_from_the_others() -> None:
     setting = Setting(40, 160, 20_000, 0.2, fill="resample")
     config = Config.read()
-    sample = draw("make_twonorm", setting, 0, config.protocol, config.generated)
+    sample = draw(config, "make_twonorm", setting, 0)
     labelled, unlabelled = sample.rows[:200], sample.rows[200:]
     assert len(unlabelled) == 20_000
     assert len(np.unique(labelled)) == 200
@@ -246,14 +249,14 @@ def test_resampled_rows_stay_apart_from_the_others() -> None:
     assert len(sample.y_test) + 200 + len(np.unique(unlabelled)) <= 3000
     # the hidden labels moved with their rows
     assert sample.X[200:][sample.y_unlabeled == 1].mean() > 0.2
-    again = draw("make_twonorm", setting, 0, config.protocol, config.generated)
+    again = draw(config, "make_twonorm", setting, 0)
     assert np.array_equal(sample.rows, again.rows)
 
 
 def test_fewer_unlabelled_rows_where_a_set_is_small() -> None:
     setting = Setting(20, 80, 10_000, 0.2, fill="as_many_as_there_are")
     config = Config.read()
-    sample = draw("make_twonorm", setting, 0, config.protocol, config.generated)
+    sample = draw(config, "make_twonorm", setting, 0)
     assert 1000 < len(sample.y_unlabeled) < 3000
     assert min(np.bincount(sample.y_test)) >= 0.19 * 1500
 
@@ -310,7 +313,7 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
             for job in part.jobs(2):
                 rows = [
                     dict(zip(FIELDS, job.key(m), strict=False))
-                    | {"fingerprint": config.fingerprint(m), "status": "ok"}
+                    | {"fingerprint": config.fingerprint(m, job.data_set), "status": "ok"}
                     | {"auc": 0.9 + 0.01 * rng.standard_normal(), "cpu_seconds": 1.0}
                     for m in job.methods[:1]
                     if not (m.settings["kind"] == "baseline" and name == "table4")
