@@ -38,8 +38,8 @@ make_twonorm = { n_samples = 1500, random_state = 0 }
 make_banana = { n_samples = 1500, random_state = 0 }
 
 [methods]
-paper = { kind = "auc_cv", selection = "paper", prior = "given", etas = [0.0, 0.5], n_basis = 20, label = "PNU-AUC", paper = "PNU-AUC" }
-average = { kind = "auc_cv", selection = "average", prior = "given", etas = [0.0, 0.5], n_basis = 20, label = "average" }
+paper = { kind = "auc_cv", selection = "paper", prior = "given", n_basis = 20, paper = "PNU-AUC" }
+average = { kind = "auc_cv", selection = "average", prior = "given", n_basis = 20 }
 alone = { kind = "auc_cv", selection = "paper", prior = "energy", etas = [0.0], n_basis = 21 }
 broken = { kind = "auc_cv", risk = "pn", basis = "no such thing", label = "broken" }
 logistic = { kind = "baseline", name = "logistic_regression", trials = 2 }
