@@ -71,8 +71,9 @@ class _MatchingPrior(BaseTwoSamplePrior):
         )
         tail = (1 - self.level) / 2
         low, high = np.quantile(replicates, [tail, 1 - tail])
+        z = _rise_to_one(value_p, value_u, int(curve.argmin()))
         doubt = None
-        if prior >= 1 - 1 / self.n_shares:
+        if z < 1.645:
             doubt = (
                 "All of the unlabelled rows could come from the labelled class, so the prior is "
                 "not identified: either U holds one class only or the columns of X say nothing "
@@ -87,6 +88,7 @@ class _MatchingPrior(BaseTwoSamplePrior):
                 "width": chosen[nearest][0],
                 "alpha": chosen[nearest][1],
                 "curve": (shares, curve),
+                "rise_z": z,
                 "note": "biased upwards where the classes overlap; the interval covers noise only",
             },
             doubt,
@@ -174,7 +176,8 @@ class PenalizedL1Prior(_MatchingPrior):
     interval_, std_error_ : noise only. The estimate is biased upwards where the classes overlap,
         so no interval around it can hold its level; ``diagnostics_["note"]`` says so.
     diagnostics_ : dict
-        ``width``, ``alpha`` (chosen), ``curve`` (t, penL1(t)), ``note``.
+        ``width``, ``alpha`` (chosen at the minimum), ``curve`` (t, penL1(t)), ``rise_z`` (by how
+        many errors the curve is higher at t = 1 than at its minimum), ``note``.
     """
 
     def __init__(
@@ -231,13 +234,13 @@ class PearsonPrior(_MatchingPrior):
     def __init__(
         self,
         *,
-        n_centres: int = 60,
+        n_centres: int = 50,
         widths: tuple[float, ...] = (0.25, 0.5, 1.0),
         alphas: tuple[float, ...] = (1e-3, 1e-2),
-        n_shares: int = 50,
+        n_shares: int = 25,
         n_folds: int = 3,
         n_bootstrap: int = 200,
-        n_iterations: int = 60,
+        n_iterations: int = 40,
         max_rows: int | None = 5_000,
         level: float = 0.9,
         on_unidentified: str = "raise",
@@ -286,6 +289,13 @@ def _resampled_mean(values: Floats, rng: np.random.RandomState) -> Floats:
     n = len(values)
     mean: Floats = rng.multinomial(n, np.full(n, 1 / n)) @ values / n
     return mean
+
+
+def _rise_to_one(value_p: Floats, value_u: Floats, lowest: int) -> float:
+    """D(1) - D(t at the minimum) in standard errors; small when U may be one class only."""
+    rise_p, rise_u = (values[:, -1] - values[:, lowest] for values in (value_p, value_u))
+    variance = rise_p.var(ddof=1) / len(rise_p) + rise_u.var(ddof=1) / len(rise_u)
+    return float((rise_p.mean() - rise_u.mean()) / np.sqrt(variance)) if variance > 0 else 0.0
 
 
 def _argmin(curve: Floats, shares: Floats) -> float:
