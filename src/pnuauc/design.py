@@ -96,6 +96,8 @@ class Design:
 
         def summarise(block: slice) -> Moments:
             features = self.basis.features(self.X[index[block]])
+            if weight is None and getattr(self.basis, "bounded", False):
+                return Moments.from_bounded_rows(features)
             return Moments.from_rows(features, None if weight is None else weight[block])
 
         blocks = row_blocks(len(index), self.block_size)

@@ -39,6 +39,7 @@ from pnuauc.selection import (
     explain,
     fold_rows,
     pick,
+    plot_selection,
     validation_risks,
 )
 from pnuauc.solvers import Correction
@@ -123,7 +124,9 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         What was kept, how sure that is, and what the unlabelled rows changed.
     coef_ : ndarray
         Coefficients of the final model over ``basis_`` (widths side by side).
-    basis_, prior_, risk_, classes_, intercept_, threshold_, n_features_in_
+    n_corrected_ : int
+        Kept candidates whose empirical risk had no minimum and was projected.
+    basis_, prior_, risk_, classes_, intercept_, threshold_, n_iter_, n_features_in_
 
     Examples
     --------
@@ -315,6 +318,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         else:
             self.basis_ = self._scales.basis
         self.n_corrected_ = int(final.corrected.sum())
+        self.n_iter_ = final.n_iter
 
     def _tell(
         self,
@@ -372,6 +376,11 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         if np.ptp(ours) == 0 or np.ptp(theirs) == 0:
             return None
         return float(spearmanr(ours, theirs).statistic)
+
+    def plot_selection(self, axes: Any = None) -> Any:
+        """Validation risk against eta, width and ridge; needs matplotlib. Returns the axes."""
+        check_is_fitted(self)
+        return plot_selection(self.selection_, axes)
 
     @property
     def best_estimator_(self) -> AUCClassifier:

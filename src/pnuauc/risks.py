@@ -12,7 +12,7 @@ for every loss; from moments, for the squared loss, it is a quadratic form in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -41,6 +41,7 @@ __all__ = [
     "pnpu_risk",
     "pnu_risk",
     "pu_risk",
+    "quadratic_forms",
 ]
 
 _SPELLED = {"P": "positive", "N": "negative", "U": "unlabelled"}
@@ -88,18 +89,18 @@ class QuadraticForm:
     quadratic: Any
     convex: bool = False
 
-    def if_semidefinite(self) -> QuadraticForm | None:
-        """This form marked convex if it is semi-definite to rounding, else None.
+    def is_semidefinite(self) -> bool:
+        """Whether the (dense) quadratic part is positive semi-definite to rounding.
 
         A Cholesky factorisation tells, at a fifteenth of the price of the eigenvalues.
         """
         shifted = self.quadratic.copy()
-        shifted.flat[:: len(shifted) + 1] += 1e-10 * max(np.abs(np.diag(self.quadratic)).max(), 0)
+        shifted.flat[:: len(shifted) + 1] += 1e-10 * np.abs(np.diag(self.quadratic)).max()
         try:
             np.linalg.cholesky(shifted)
         except np.linalg.LinAlgError:
-            return None
-        return QuadraticForm(self.constant, self.linear, self.quadratic, True)
+            return False
+        return True
 
     def value(self, coef: NDArray[Any]) -> float:
         """Value at ``coef``, shape (b,)."""
@@ -130,8 +131,18 @@ class Risk:
             for term in part.terms
         )
 
+    def has_roles(self, counts: Mapping[str, float]) -> bool:
+        """Whether every role has the rows that this risk needs."""
+        return all(
+            counts.get(role, 0) >= (2 if term.first == term.second else 1)
+            for term in self.terms
+            for role in (term.first, term.second)
+        )
+
     def check_roles(self, counts: Mapping[str, float]) -> None:
         """One clear error if a role that this risk needs has too few rows for it."""
+        if self.has_roles(counts):
+            return
         for term in self.terms:
             need = 2 if term.first == term.second else 1
             for role in (term.first, term.second):
@@ -205,51 +216,71 @@ class Risk:
         Between roles A, B with d = mean_A - mean_B:  1 - 2 w'd + w'(C_A + C_B + dd')w.
         Within a role:  1 + 2 w' scatter/(n-1) w.
         """
-        self.check_roles({role: m.n for role, m in moments.items()})
-        b = len(next(iter(moments.values())).mean)
-        linear = np.zeros(b)
-        constant = 0.0
-        scale: dict[str, float] = dict.fromkeys(moments, 0.0)  # coefficient of each scatter
-        steps: list[tuple[float, NDArray[np.float64]]] = []  # coefficients of the dd'
-        for term in self.terms:
-            a, c = term.coefficient, moments[term.first]
-            constant += a
+        return quadratic_forms([self], moments)[0]
+
+
+_PAIRS = (("P", "N"), ("P", "U"), ("U", "N"))
+
+
+def quadratic_forms(risks: Sequence[Risk], moments: Mapping[str, Moments]) -> list[QuadraticForm]:
+    """The forms of many risks on the same rows.
+
+    Each quadratic part is a combination of the same few matrices (a scatter per role, dd' per
+    pair of roles), so one small matrix product assembles them all.
+    """
+    roles = [role for role in "PNU" if role in moments]
+    between = [pair for pair in _PAIRS if set(pair) <= set(roles)]
+    steps = [moments[a].mean - moments[b].mean for a, b in between]
+    shares, constants = [], []
+    for risk in risks:
+        risk.check_roles({role: m.n for role, m in moments.items()})
+        scatter, outer = dict.fromkeys(roles, 0.0), dict.fromkeys(between, 0.0)
+        for term in risk.terms:
             if term.first == term.second:
-                scale[term.first] += 2.0 * a / (c.n - 1.0)
+                scatter[term.first] += 2.0 * term.coefficient / (moments[term.first].n - 1.0)
                 continue
-            step = c.mean - moments[term.second].mean
-            linear += a * step
-            steps.append((a, step))
-            scale[term.first] += a / c.n
-            scale[term.second] += a / moments[term.second].n
-        convex = min(scale.values()) >= 0 and min(a for a, _ in steps) >= 0
-        return QuadraticForm(constant, linear, _assemble(moments, scale, steps), convex)
+            outer[term.first, term.second] += term.coefficient
+            for role in (term.first, term.second):
+                scatter[role] += term.coefficient / moments[role].n
+        shares.append([*scatter.values(), *outer.values()])
+        constants.append(sum(term.coefficient for term in risk.terms))
+    weights = np.array(shares)
+    linear = weights[:, len(roles) :] @ np.array(steps)
+    scatters = [moments[role].scatter for role in roles]
+    quadratic = _assemble(weights, scatters, steps)
+    convex = [bool((row >= 0).all()) for row in weights]
+    return [
+        QuadraticForm(*parts) for parts in zip(constants, linear, quadratic, convex, strict=True)
+    ]
 
 
 def _assemble(
-    moments: Mapping[str, Moments],
-    scale: Mapping[str, float],
-    steps: list[tuple[float, NDArray[np.float64]]],
+    weights: NDArray[np.float64], scatters: list[Any], steps: list[NDArray[np.float64]]
 ) -> Any:
-    """sum_role scale * scatter + sum a dd', as a matrix or as an operator."""
-    used = {role: s for role, s in scale.items() if s != 0.0}
-    if any(isinstance(moments[role].scatter, LinearOperator) for role in used):
-        operators = {role: aslinearoperator(moments[role].scatter) for role in used}
+    """sum weight * scatter + sum weight * dd' for every row of weights: matrices or operators."""
+    if not any(isinstance(scatter, LinearOperator) for scatter in scatters):
+        b = len(steps[0])
+        pieces = [*scatters, *(np.outer(step, step) for step in steps)]
+        return (weights @ np.reshape(pieces, (len(pieces), b * b))).reshape(-1, b, b)
+    operators = [aslinearoperator(scatter) for scatter in scatters]
+    return [_operator(row, operators, steps) for row in weights]
 
-        def apply(v: NDArray[Any]) -> NDArray[Any]:
-            v = np.ravel(v)
-            out = sum(a * (step @ v) * step for a, step in steps)
-            return out + sum(s * operators[role].matvec(v) for role, s in used.items())
 
-        b = len(steps[0][1])
-        return LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)
-    b = len(steps[0][1])
-    quadratic = np.zeros((b, b))
-    for role, s in used.items():
-        quadratic += s * moments[role].scatter
-    for a, step in steps:
-        quadratic += np.outer(a * step, step)
-    return quadratic
+def _operator(
+    row: NDArray[np.float64], operators: list[Any], steps: list[NDArray[np.float64]]
+) -> LinearOperator:
+    def apply(v: NDArray[Any]) -> NDArray[Any]:
+        v = np.ravel(v)
+        out = np.zeros_like(v, dtype=np.float64)
+        for share, operator in zip(row, operators, strict=False):
+            if share:
+                out += share * operator.matvec(v)
+        for share, step in zip(row[len(operators) :], steps, strict=True):
+            out += (share * (step @ v)) * step
+        return out
+
+    b = len(steps[0])
+    return LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)
 
 
 def _term_value(

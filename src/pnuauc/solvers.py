@@ -69,16 +69,17 @@ class RidgeSolution:
 def solve_ridge(form: QuadraticForm, alphas: Sequence[float], tol: float = 1e-10) -> RidgeSolution:
     """argmin_w form(w) + alpha |w|^2 for every alpha: (H + alpha I) w = h.
 
-    One factorisation serves all alphas when H may be indefinite or alphas are many; with
-    alpha = 0 and a singular H the solution of least norm is returned. When H is an operator the
+    One eigendecomposition serves all alphas when H may be indefinite or alphas are many (it costs
+    as much as some twenty linear systems); with alpha = 0 and a singular H the solution of least
+    norm is returned. When H is an operator the
     systems are solved by conjugate gradients and H is never formed.
     """
     alphas = [_check_alpha(alpha) for alpha in alphas]
     if isinstance(form.quadratic, LinearOperator):
         return _solve_matrix_free(form, alphas, tol)
-    if form.convex and len(alphas) <= 4 and min(alphas) > 0:
-        return RidgeSolution(_solve_by_cholesky(form, alphas), Correction())
-    values, vectors = linalg.eigh(form.quadratic, check_finite=False, driver="evd")
+    if form.convex and len(alphas) <= 16 and min(alphas) > 0:
+        return RidgeSolution(_solve_directly(form, alphas), Correction())
+    values, vectors = np.linalg.eigh(form.quadratic)
     scale = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
     negative = values < -1e-10 * scale
     correction = _projection(values[negative])
@@ -100,19 +101,18 @@ def _check_alpha(alpha: Any) -> float:
     return float(alpha)
 
 
-def _solve_by_cholesky(form: QuadraticForm, alphas: Sequence[float]) -> NDArray[np.float64]:
-    coefs = []
-    for alpha in alphas:
-        system = form.quadratic.copy()
-        system.flat[:: len(system) + 1] += alpha
+def _solve_directly(form: QuadraticForm, alphas: Sequence[float]) -> NDArray[np.float64]:
+    """All systems in one stacked call: it lets other threads run, one call per system does not."""
+    b = len(form.linear)
+    systems = np.repeat(form.quadratic[None], len(alphas), axis=0)
+    systems.reshape(len(alphas), -1)[:, :: b + 1] += np.reshape(alphas, (-1, 1))
+    try:
+        return np.linalg.solve(systems, np.broadcast_to(form.linear[:, None], (len(alphas), b, 1)))[
+            :, :, 0
+        ]
+    except np.linalg.LinAlgError:
         # a tiny alpha beside a huge H leaves the sum singular to rounding: least squares then
-        try:
-            factor = linalg.cho_factor(system, overwrite_a=True, check_finite=False)
-            coefs.append(linalg.cho_solve(factor, form.linear, check_finite=False))
-        except linalg.LinAlgError:
-            system = form.quadratic + alpha * np.eye(len(form.linear))
-            coefs.append(linalg.lstsq(system, form.linear)[0])
-    return np.array(coefs)
+        return np.array([linalg.lstsq(system, form.linear)[0] for system in systems])
 
 
 def _projection(removed: NDArray[np.float64]) -> Correction:

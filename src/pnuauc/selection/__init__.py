@@ -5,6 +5,7 @@ from pnuauc.selection._counts import FoldCounts, count_below
 from pnuauc.selection._criterion import CRITERIA, Criterion, risk_covariance, validation_risks
 from pnuauc.selection._engine import Engine, Fitted
 from pnuauc.selection._folds import FoldedRows, fold_rows
+from pnuauc.selection._plots import plot_selection
 from pnuauc.selection._refit import RefitEngine
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "explain",
     "fold_rows",
     "pick",
+    "plot_selection",
     "risk_covariance",
     "validation_risks",
 ]

@@ -85,6 +85,8 @@ class SelectionReport:
     rank_correlation : float or None
         Spearman correlation between the final scores and those of the best eta = 0 candidates on
         a sample of rows: 1 means that the unlabelled rows changed no ranking.
+    n_dropped : int
+        Candidates whose empirical risk had no minimum on some fold; they were not considered.
     message : str
         The above in words.
     """
@@ -98,6 +100,7 @@ class SelectionReport:
     gain: float | None
     gain_std_error: float | None
     rank_correlation: float | None = None
+    n_dropped: int = 0
     message: str = field(default="")
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,8 +137,15 @@ def explain(
         gain=gain,
         gain_std_error=gain_error,
         rank_correlation=rank_correlation,
+        n_dropped=int(np.isnan(mean).sum()),
     )
-    return replace(report, message=_in_words(report, len(choice.kept)))
+    message = _in_words(report, len(choice.kept))
+    if report.n_dropped:
+        message += (
+            f" {report.n_dropped} of {len(candidates)} candidates had an empirical risk without a "
+            "minimum and were left out."
+        )
+    return replace(report, message=message)
 
 
 def _curve(

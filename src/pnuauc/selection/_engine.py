@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from pnuauc.basis import MultiscaleBasis
 from pnuauc.moments import Moments, fold, row_blocks
-from pnuauc.risks import QuadraticForm, Risk
+from pnuauc.risks import Risk, quadratic_forms
 from pnuauc.selection._counts import FoldCounts, count_below
 from pnuauc.selection._folds import FoldedRows
 from pnuauc.solvers import solve_ridge
@@ -28,6 +27,8 @@ __all__ = ["Engine", "Fitted"]
 
 #: Bytes of one block of features of one scale; a block and its score matrix stay in the cache.
 BLOCK_BYTES = 3 * 2**20
+#: Blocks whose scores are counted together: sorting longer runs saves calls, shorter ones memory.
+COUNT_BLOCKS = 4
 #: Features of all scales are kept for the second pass while they fit this many bytes.
 CACHE_BYTES = 512 * 2**20
 
@@ -42,11 +43,14 @@ class Fitted:
         Standard deviation of the candidate's scores over all training rows.
     corrected : ndarray of bool, shape (n_candidates,)
         Whether the risk had no minimum.
+    n_iter : int
+        Iterations of the longest fit; 1 for a closed form.
     """
 
     coef: NDArray[np.float64]
     spread: NDArray[np.float64]
     corrected: NDArray[np.bool_]
+    n_iter: int = 1
 
 
 class Engine:
@@ -104,7 +108,7 @@ class Engine:
         zero = [Moments.zero(self.basis.n_features)] * self.basis.n_scales
         summarise = (
             Moments.from_bounded_rows
-            if isinstance(self.basis, MultiscaleBasis)
+            if getattr(self.basis, "bounded", False)
             else Moments.from_rows
         )
         found = {}
@@ -210,24 +214,21 @@ class Engine:
     def _count_fold(self, k: int, coef: NDArray[np.float64]) -> FoldCounts:
         per_scale = coef.astype(self.X.dtype)
 
+        n_candidates = per_scale.shape[0] * per_scale.shape[1]
+
         def scores(role: str, block: slice) -> NDArray[Any]:
             """(candidates, rows) of a block; candidates in the order (scale, eta, alpha)."""
             n_rows = block.stop - block.start
-            out = np.empty((per_scale.shape[0], per_scale.shape[1], n_rows), dtype=self.X.dtype)
-            for j, features in self._features(role, k, block):
-                # a CSR block of features cannot take `out=`
-                out[j] = (
-                    (features @ per_scale[j].T).T
-                    if _is_sparse(features)
-                    else (per_scale[j] @ features.T)
-                )
-            return out.reshape(-1, n_rows)
+            out = np.empty((*per_scale.shape[:2], n_rows), dtype=self.X.dtype)
+            for part in row_blocks(n_rows, self.block_size):
+                rows = slice(block.start + part.start, block.start + part.stop)
+                for j, features in self._features(role, k, rows):
+                    out[j, :, part] = (features @ per_scale[j].T).T
+            return out.reshape(n_candidates, n_rows)
 
         def whole(role: str) -> NDArray[Any]:
             n = len(self.folded.rows[role][k]) if role in self.folded.rows else 0
-            parts = [scores(role, block) for block in row_blocks(n, self.block_size)]
-            empty = np.empty((per_scale.shape[0] * per_scale.shape[1], 0), dtype=self.X.dtype)
-            return np.concatenate([empty, *parts], axis=1)
+            return scores(role, slice(0, n))
 
         positive, negative = whole("P"), whole("N")
         if "U" not in self.folded.rows:
@@ -236,16 +237,12 @@ class Engine:
         n_unlabeled = len(self.folded.rows["U"][k])
         below, upto = fold(
             lambda block: count_below(marks, scores("U", block)),
-            row_blocks(n_unlabeled, self.block_size),
+            row_blocks(n_unlabeled, COUNT_BLOCKS * self.block_size),
             lambda a, b: (a[0] + b[0], a[1] + b[1]),
             (np.zeros(marks.shape, dtype=np.int64), np.zeros(marks.shape, dtype=np.int64)),
             self.n_threads,
         )
         return FoldCounts(positive, negative, below, upto, n_unlabeled)
-
-
-def _is_sparse(features: Any) -> bool:
-    return not isinstance(features, np.ndarray)
 
 
 def _add_lists(a: list[Moments], b: list[Moments]) -> list[Moments]:
@@ -264,22 +261,22 @@ def _solve_all(
     risks: Sequence[Risk], alphas: Sequence[float], moments: dict[str, Moments], indefinite: str
 ) -> Fitted:
     """All (eta, alpha) of one scale on one training set; ``indefinite`` is "drop" or "project"."""
-    coefs, corrected = [], []
-    for risk in risks:
-        form: QuadraticForm | None = risk.quadratic_form(moments)
-        if form is not None and indefinite == "drop" and not form.convex:
-            form = form.if_semidefinite()
-        if form is None:
-            b = len(next(iter(moments.values())).mean)
-            coefs.append(np.full((len(alphas), b), np.nan))
-            corrected.append([True] * len(alphas))
+    b = len(next(iter(moments.values())).mean)
+    coef = np.full((len(risks), len(alphas), b), np.nan)
+    corrected = np.ones((len(risks), len(alphas)), dtype=bool)
+    counts = {role: m.n for role, m in moments.items()}
+    usable = [i for i, r in enumerate(risks) if indefinite != "drop" or r.has_roles(counts)]
+    forms = quadratic_forms([risks[i] for i in usable], moments)
+    for i, form in zip(usable, forms, strict=True):
+        if indefinite == "drop" and not form.convex and not form.is_semidefinite():
             continue
+        if indefinite == "drop":
+            form = replace(form, convex=True)
         solution = solve_ridge(form, alphas)
-        coefs.append(solution.coef)
-        corrected.append([bool(solution.correction)] * len(alphas))
-    coef = np.concatenate(coefs)
-    total = Moments.zero(coef.shape[1])
+        coef[i], corrected[i] = solution.coef, bool(solution.correction)
+    flat = coef.reshape(-1, b)
+    total = Moments.zero(b)
     for part in moments.values():
         total = total + part
-    variance = np.einsum("cb,cb->c", coef @ total.covariance, coef)
-    return Fitted(coef, np.sqrt(np.maximum(variance, 0.0)), np.concatenate(corrected))
+    variance = np.einsum("cb,cb->c", flat @ total.covariance, flat)
+    return Fitted(flat, np.sqrt(np.maximum(variance, 0.0)), corrected.ravel())

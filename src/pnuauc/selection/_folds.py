@@ -57,7 +57,7 @@ def fold_rows(
             place = rng.permutation(np.arange(len(index)) % n_folds)
             folds[role] = [index[place == k] for k in range(n_folds)]
         return FoldedRows({r: f for r, f in folds.items() if sum(map(len, f))}, n_folds)
-    if not hasattr(cv, "split"):
+    if isinstance(cv, str) or not hasattr(cv, "split"):
         raise ValueError(
             f"cv must be a number of folds or a splitter with split(X, y); got {cv!r}."
         )

@@ -75,6 +75,7 @@ class RefitEngine:
             np.array([f.coef[a] for f, a in rows]),
             np.array([f.spread[a] for f, a in rows]),
             np.array([f.corrected[a] for f, a in rows]),
+            max(f.n_iter for f in found.values()),
         )
 
     def _fit_path(self, out: int | None, j: int, e: int) -> Fitted:
@@ -86,9 +87,11 @@ class RefitEngine:
         design = Design(self.X, rows, self.bases[j], self.n_features)
         coef = np.empty((len(self.alphas), self.n_features))
         corrected = np.zeros(len(self.alphas), dtype=bool)
+        n_iter = 1
         if self.loss.name == "squared":
             solution = fit_squared(self.risks[e], design, self.alphas)
             coef, corrected[:] = solution.coef, bool(solution.correction)
+            n_iter = max(n_iter, solution.n_iter)
         else:
             start = None
             for a in np.argsort(self.alphas)[::-1]:
@@ -97,12 +100,13 @@ class RefitEngine:
                 )
                 start = coef[a] = minimum.coef
                 corrected[a] = bool(minimum.correction)
+                n_iter = max(n_iter, minimum.n_iter)
         spread = [np.std(np.concatenate(list(design.scores(w).values()))) for w in coef]
         self._done += 1
         self._tick(
             "fitting", self._done / (len(self.bases) * len(self.risks) * self.folded.n_folds)
         )
-        return Fitted(coef, np.array(spread), corrected)
+        return Fitted(coef, np.array(spread), corrected, n_iter)
 
     def held_out(self, fitted: list[Fitted]) -> list[FoldCounts]:
         """How the held-out rows of each fold rank under every candidate of that fold."""

@@ -1,0 +1,347 @@
+"""Selection: equal to the literal method, whatever the blocks and threads; counts exact."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import check_estimator
+
+from pnuauc import AUCClassifier, AUCClassifierCV
+from pnuauc.basis import GaussianBasis
+from pnuauc.exceptions import CorrectionWarning
+from pnuauc.risks import gamma_bar
+from pnuauc.selection import Engine, FoldCounts, count_below, fold_rows, risk_covariance
+from tests.test_estimators import draw
+
+GRID = {"etas": (-0.4, 0.0, 0.6), "alphas": (0.01, 1.0), "widths": ("0.5*median", "median")}
+
+
+class FixedFolds:
+    """Row i is held out in fold i mod k, within each role."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def split(self, X, y):
+        place = np.empty(len(y), dtype=int)
+        for code in np.unique(y):
+            place[y == code] = np.arange(np.sum(y == code)) % self.k
+        for fold in range(self.k):
+            yield np.flatnonzero(place != fold), np.flatnonzero(place == fold)
+
+
+def half_tied(a, b):
+    """Share of pairs a > b, ties half."""
+    return np.mean((a[:, None] > b[None]) + 0.5 * (a[:, None] == b[None]))
+
+
+def literal_risks(model, X, y, prior, centers):
+    """The paper's cross-validation, candidate by candidate and pair by pair."""
+    pnpu, pnnu = gamma_bar(prior, np.sum(y == 1), np.sum(y == 0))
+    table = []
+    for params in model.cv_results_["params"]:
+        row = []
+        for train, test in FixedFolds(4).split(X, y):
+            single = AUCClassifier(
+                risk="pnu",
+                eta=params["eta"],
+                alpha=params["alpha"],
+                prior=prior,
+                basis=GaussianBasis(width=params["width"], centers=centers),
+            )
+            try:
+                single.fit(X[train], y[train])
+            except CorrectionWarning:  # warnings are errors here: no minimum, no candidate
+                row.append(np.nan)
+                continue
+            s, held = single.decision_function(X[test]), y[test]
+            p, n, u = s[held == 1], s[held == 0], s[held == -1]
+            pn = 1 - half_tied(p, n)
+            if params["eta"] >= 0:
+                other = (1 - half_tied(p, u) - prior / 2) / (1 - prior)
+                row.append((1 - pnpu) * pn + pnpu * other)
+            else:
+                other = (1 - half_tied(u, n) - (1 - prior) / 2) / prior
+                row.append((1 - pnnu) * pn + pnnu * other)
+        table.append(row)
+    table = np.array(table).T
+    table[:, np.isnan(table).any(axis=0)] = np.nan
+    return table
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_grid_equals_the_literal_method(seed):
+    X, y, X_test, _ = draw(seed, sizes=(9, 14, 60))
+    model = AUCClassifierCV("paper", prior=0.2, cv=FixedFolds(4), random_state=0, **GRID).fit(X, y)
+    centers = model.best_estimator_.basis_.centers_
+    expected = literal_risks(model, X, y, 0.2, centers)
+    found = np.array([model.cv_results_[f"split{k}_test_risk"] for k in range(4)])
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    best = model.best_params_
+    plain = AUCClassifier(
+        risk="pnu",
+        eta=best["eta"],
+        alpha=best["alpha"],
+        prior=0.2,
+        basis=GaussianBasis(width=best["width"], centers=centers),
+    ).fit(X, y)
+    for other in (plain, model.best_estimator_):
+        np.testing.assert_allclose(
+            model.decision_function(X_test), other.decision_function(X_test), rtol=1e-7, atol=1e-9
+        )
+    assert model.cv_results_["rank_test_risk"][model.best_index_] == 1
+
+
+@pytest.mark.parametrize("selection", ["paper", "average"])
+def test_blocks_and_threads_do_not_change_the_result(selection, monkeypatch):
+    from pnuauc.selection import _engine
+
+    X, y, X_test, _ = draw(sizes=(10, 20, 900))
+    model = AUCClassifierCV(selection, prior=0.2, random_state=0)
+    whole = clone(model).fit(X, y)
+    monkeypatch.setattr(_engine, "CACHE_BYTES", 0)  # no features kept: both passes recompute
+    for changed in ({"block_size": 37}, {"n_jobs": 2}, {"n_jobs": 3, "block_size": 101}):
+        other = clone(model).set_params(**changed).fit(X, y)
+        for key in ("mean_test_risk", "kept"):
+            np.testing.assert_allclose(whole.cv_results_[key], other.cv_results_[key], atol=1e-10)
+        a, b = whole.decision_function(X_test), other.decision_function(X_test)
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-8 * np.ptp(a))
+
+
+@given(
+    sizes=st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 30)),
+    values=st.integers(1, 50),
+    seed=st.integers(0, 99),
+)
+def test_counts_are_exact_with_ties(sizes, values, seed):
+    rng = np.random.default_rng(seed)
+    p, n, u = (rng.integers(0, values, (3, size)).astype(float) for size in sizes)
+    cut = sizes[2] // 2
+    first = count_below(np.c_[p, n], u[:, :cut]) if cut else (0, 0)
+    second = count_below(np.c_[p, n], u[:, cut:])
+    counts = FoldCounts(p, n, first[0] + second[0], first[1] + second[1], sizes[2])
+    risks = counts.risks(0.3)
+    spread = counts.unlabeled_spread()
+    for c in range(3):
+        assert risks["PN"][c] == pytest.approx(1 - half_tied(p[c], n[c]))
+        assert risks["PU"][c] == pytest.approx((1 - half_tied(p[c], u[c]) - 0.15) / 0.7)
+        assert risks["NU"][c] == pytest.approx((1 - half_tied(u[c], n[c]) - 0.35) / 0.3)
+        above = [half_tied(p[c], x[None]) for x in u[c]]
+        below = [half_tied(x[None], n[c]) for x in u[c]]
+        np.testing.assert_allclose(spread[c], np.cov(above, below, bias=True), atol=1e-12)
+
+
+def test_risk_covariance_is_that_of_repeated_draws():
+    """400 draws of one candidate; variances agree within 25%, correlations within 0.15."""
+    rng = np.random.default_rng(0)
+    prior, sizes = 0.2, (20, 40, 300)
+    found, estimated = [], []
+    for _ in range(400):
+        p, n = rng.normal(1, 1, (1, sizes[0])), rng.normal(0, 1, (1, sizes[1]))
+        u = rng.normal(rng.random((1, sizes[2])) < prior, 1)
+        counts = FoldCounts(p, n, *count_below(np.c_[p, n], u), sizes[2])
+        risks = counts.risks(prior)
+        found.append([risks[part][0] for part in ("PN", "PU", "NU")])
+        estimated.append(risk_covariance([counts], prior))
+    simulated, mean = np.cov(np.array(found).T), np.mean(estimated, axis=0)
+    np.testing.assert_allclose(np.diag(mean), np.diag(simulated), rtol=0.25)
+    scale = np.sqrt(np.outer(np.diag(simulated), np.diag(simulated)))
+    np.testing.assert_allclose(mean / scale, simulated / scale, atol=0.15)
+
+
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
+@pytest.mark.parametrize("validation", ["paper", "variance", "combined"])
+@pytest.mark.parametrize("setting", ["pn", "pu", "nu", "pnu"])
+@pytest.mark.parametrize("selection", ["paper", "average"])
+def test_every_setting_learns(setting, selection, validation):
+    X, y, X_test, truth = draw(sizes=(12, 30, 400), distance=1.5)
+    keep = np.isin(y, [{"p": 1, "n": 0, "u": -1}[letter] for letter in setting])
+    model = AUCClassifierCV(selection, prior=0.2, validation=validation, random_state=0, **GRID)
+    model.fit(X[keep], y[keep])
+    assert model.risk_ == setting
+    # 12 positives in three dimensions; the best possible is .967
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.85
+    assert 0 < model.best_score_ < 1.2
+    weights = np.array(list(model.selection_.criterion_weights.values()))
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    assert (weights >= 0).all()
+
+
+def test_average_is_the_mean_of_standardised_scores():
+    X, y, X_test, _ = draw(sizes=(10, 20, 200))
+    model = AUCClassifierCV("average", prior=0.2, keep=0.5, random_state=0, **GRID).fit(X, y)
+    kept = np.flatnonzero(model.cv_results_["kept"])
+    assert len(kept) == round(0.5 * 12)
+    total = 0
+    for i in kept:
+        params = model.cv_results_["params"][i]
+        single = AUCClassifier(
+            risk="pnu",
+            eta=params["eta"],
+            alpha=params["alpha"],
+            prior=0.2,
+            basis=GaussianBasis(width=params["width"], centers=model.basis_.centers_),
+        ).fit(X, y)
+        total = total + single.decision_function(X_test) / single.decision_function(X).std()
+    ours = model.decision_function(X_test)
+    np.testing.assert_allclose(ours - ours.mean(), (total - total.mean()) / len(kept), atol=1e-7)
+
+
+def test_one_positive_per_fold_and_fewer():
+    for n_positive in (5, 3, 2):
+        X, y, X_test, truth = draw(sizes=(n_positive, 30, 300), distance=2.0)
+        model = AUCClassifierCV(prior=0.2, random_state=0, etas=(-0.3, 0.0)).fit(X, y)
+        assert roc_auc_score(truth, model.decision_function(X_test)) > 0.8
+        assert np.isfinite(model.best_score_)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_other_losses_refit_every_candidate(loss):
+    X, y, X_test, truth = draw(sizes=(8, 12, 60), distance=2.0)
+    model = AUCClassifierCV(
+        prior=0.2, loss=loss, etas=(0.0, 0.5), alphas=(0.1,), widths=("median",), cv=2, tol=1e-5
+    ).fit(X, y)
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.9
+    assert model.n_iter_ > 1
+
+
+def test_refitting_and_the_grid_agree(monkeypatch):
+    """The matrix-free road of wide linear models against the moments, on the same folds."""
+    from pnuauc import design, estimators_cv
+
+    X, y, X_test, _ = draw(sizes=(10, 20, 100), d=4)
+    settings = {"etas": (0.0, 0.5), "alphas": (0.1, 1.0), "basis": "identity", "prior": 0.2}
+    model = AUCClassifierCV("average", keep=1.0, random_state=0, **settings)
+    grid = clone(model).fit(X, y)
+    monkeypatch.setattr(estimators_cv, "MATRIX_FREE_ABOVE", 2)
+    monkeypatch.setattr(design, "MATRIX_FREE_ABOVE", 2)
+    refitted = clone(model).fit(X, y)
+    np.testing.assert_allclose(
+        grid.cv_results_["mean_test_risk"], refitted.cv_results_["mean_test_risk"], atol=1e-12
+    )
+    np.testing.assert_allclose(
+        grid.decision_function(X_test), refitted.decision_function(X_test), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_seed_fixes_everything():
+    X, y, X_test, _ = draw(sizes=(10, 20, 300))
+    first, second, third = (
+        AUCClassifierCV(prior=0.2, random_state=s, n_basis=30).fit(X, y).decision_function(X_test)
+        for s in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, third)
+
+
+def test_the_report_explains_the_choice():
+    X, y, *_ = draw(sizes=(10, 20, 300))
+    model = AUCClassifierCV(prior=0.2, random_state=0, **{**GRID, "etas": (-0.9, 0.0, 0.6)})
+    model.fit(X, y)
+    report = model.selection_
+    # at eta = -0.9 the risk has no minimum on these few negatives: no candidate, and told so
+    assert [p["value"] for p in report.curves["eta"]] == [0.0, 0.6]
+    assert report.n_dropped == 4
+    assert "4 of 12 candidates" in report.message
+    assert sum(p["kept"] for p in report.curves["alpha"]) == pytest.approx(1.0)
+    assert report.eta_low <= model.best_params_["eta"] <= report.eta_high
+    reference = min(
+        r for r, e in zip(model.cv_results_["mean_test_risk"], model._candidates.eta) if e == 0
+    )
+    assert report.gain == pytest.approx(reference - np.nanmin(model.cv_results_["mean_test_risk"]))
+    assert -1 <= report.rank_correlation <= 1
+    assert "unlabelled rows" in report.message
+    axes = model.plot_selection()
+    assert len(axes) == 3
+    assert set(report.to_dict()) >= {"curves", "gain", "message"}
+
+
+def test_folds_share_out_every_role():
+    rows = {"P": np.arange(7), "N": np.arange(7, 40), "U": np.arange(40, 240)}
+    folded = fold_rows(rows, 5, None, None, 0)
+    for role, index in rows.items():
+        parts = folded.rows[role]
+        assert sorted(np.concatenate(parts)) == sorted(index)
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert fold_rows({**rows, "P": np.arange(3)}, 5, None, None, 0).n_folds == 3
+
+
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
+def test_check_estimator_passes_in_full():
+    check_estimator(AUCClassifierCV(prior=0.3, **GRID), on_skip=None)
+
+
+class Overlapping(FixedFolds):
+    def split(self, X, y):
+        for train, test in super().split(X, y):
+            yield train, np.r_[test, 0]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"selection": "best"}, "selection must be"),
+        ({"validation": "auc"}, "validation must be one of"),
+        ({"basis": "spline"}, "basis must be"),
+        ({"etas": []}, "etas must be a non-empty"),
+        ({"alphas": 0.1}, "alphas must be a non-empty"),
+        ({"widths": "median"}, "widths must be a non-empty"),
+        ({"etas": [2.0]}, "eta must be"),
+        ({"alphas": [-1.0]}, "alpha"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"cv": "five"}, "cv must be"),
+        ({"cv": Overlapping(3)}, "overlap"),
+        ({"keep": 0}, "keep must be"),
+        ({"prior": None}, "needs prior"),
+    ],
+)
+def test_bad_settings_get_one_sentence(params, message):
+    X, y, *_ = draw(sizes=(6, 9, 40))
+    with pytest.raises(ValueError, match=message):
+        AUCClassifierCV(**{"prior": 0.2, **GRID, **params}).fit(X, y)
+
+
+def test_one_labelled_row_cannot_be_validated():
+    X, y, *_ = draw(sizes=(1, 9, 40))
+    with pytest.raises(ValueError, match="at least 2 rows of each labelled class"):
+        AUCClassifierCV(prior=0.2).fit(X, y)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(2, 6), st.integers(2, 6), st.integers(5, 20), st.integers(1, 3))
+def test_any_small_data_gives_finite_scores(n_p, n_n, n_u, d):
+    X, y, X_test, _ = draw(sizes=(n_p, n_n, n_u), d=d)
+    model = AUCClassifierCV(prior=0.3, cv=2, **GRID).fit(X, y)
+    assert np.isfinite(model.decision_function(X_test)).all()
+
+
+def test_engine_is_two_passes(monkeypatch):
+    """Features are made twice per row, however many candidates there are."""
+    X, y, *_ = draw(sizes=(10, 20, 300))
+    seen = []
+    from pnuauc.basis import MultiscaleBasis
+    from pnuauc.selection import _engine
+
+    monkeypatch.setattr(_engine, "CACHE_BYTES", 0)
+    original = MultiscaleBasis.scales
+
+    def counted(self, rows):
+        seen.append(rows.shape[0])
+        return original(self, rows)
+
+    monkeypatch.setattr(MultiscaleBasis, "scales", counted)
+    monkeypatch.setattr(
+        MultiscaleBasis, "features", lambda self, rows: _features(self, rows, original)
+    )
+    AUCClassifierCV("paper", prior=0.2, random_state=0).fit(X, y)
+    assert sum(seen) == 2 * len(X)
+    assert Engine is _engine.Engine
+
+
+def _features(basis, rows, scales):
+    out = [None] * basis.n_scales
+    for j, block in scales(basis, rows):
+        out[j] = block.copy()
+    return np.concatenate(out, axis=1)
