@@ -61,13 +61,15 @@ def _run_experiment(config: Config, name: str, options: argparse.Namespace) -> P
 
 
 def _priors(table: str, options: argparse.Namespace) -> None:
-    """Tables 1 and 3 have their own command, with estimators instead of rankers."""
+    """Tables 1 and 3 have their own runner, with estimators instead of rankers."""
     from experiments import priors
 
-    arguments = ["--table", table]
-    if options.trials is not None:
-        arguments += ["--trials", str(options.trials)]
-    priors.main(arguments)
+    priors.RESULTS = options.results / "priors.csv"
+    if not options.show:
+        priors.run(table, 50 if options.trials is None else options.trials)
+    text = report.priors_part(table, options.results)
+    (options.results / f"table{table}.md").write_text(text + "\n", encoding="utf-8")
+    print(text)
 
 
 def _overview(config: Config) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from experiments.adopt import adopt
 from experiments.config import Config, Job
 from experiments.methods import failed, run_job
 from experiments.store import Store, add_run
@@ -53,6 +54,7 @@ def run(
     jobs = list(chosen.jobs(trials, data_sets, methods, settings))
     path = results / f"{experiment}.csv"
     with Store(path) as store:
+        adopt(config, chosen, store, results)
         done = {"ok"} if retry else {"ok", "failed"}
         missing = [job for job in jobs if _missing(job, store, config, done)]
         print(f"{experiment}: {len(jobs) - len(missing)} of {len(jobs)} jobs are there already.")

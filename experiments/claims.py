@@ -1,0 +1,264 @@
+"""What the paper says, and what this reproduction set itself, each checked against the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from experiments.config import Config, Setting
+from experiments.summary import Cell, cells
+from experiments.tables import TOLERANCE, Table, make_table, within
+
+__all__ = ["Claim", "claims"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement, whether it holds in our rows ("yes", "no", "partly", "open"), and by what."""
+
+    about: str
+    statement: str
+    verdict: str
+    evidence: str
+
+
+def claims(config: Config, results: Path) -> list[Claim]:
+    """All claims that the rows at hand can speak to."""
+    found: list[Claim] = []
+    for check in (_table2, _table4, _table5, _figure6, _figure7, _times):
+        found += check(config, results)
+    return found
+
+
+def _verdict(holds: int, total: int) -> str:
+    if total == 0:
+        return "open"
+    return "yes" if holds == total else "no" if holds == 0 else "partly"
+
+
+def _table2(config: Config, results: Path) -> Iterator[Claim]:
+    table = make_table(config, "table2", results)
+    settings = table.experiment.settings
+    near = [within(table, s, TOLERANCE) for s in settings]
+    shares = ", ".join(f"{a} of {b} at prior {s.prior:g}" for (a, b), s in zip(near, settings))  # noqa: B905
+    enough = sum(a >= 6 for a, _ in near)
+    yield Claim(
+        "Table 2",
+        f"PU-AUC comes within {TOLERANCE} points of the paper on at least 6 of 8 sets, both priors",
+        _verdict(enough, len(near)),
+        shares,
+    )
+    wins = losses = total = 0
+    gaps: dict[Setting, list[float]] = {}
+    for setting in settings:
+        for d in table.experiment.data_sets:
+            ours, theirs = (table.cell(d, setting, m) for m in ("pu_auc", "rank_svm"))
+            if ours.n > 1 and theirs.n > 1:
+                total += 1
+                gap, p = _gap(ours, theirs)
+                wins += gap > 0 and p < 0.05
+                losses += gap < 0 and p < 0.05
+                gaps.setdefault(setting, []).append(gap)
+    means = "; ".join(f"{np.mean(g):+.1f} at prior {s.prior:g}" for s, g in gaps.items())
+    yield Claim(
+        "Table 2",
+        "PU-AUC is better than PU-RSVM on every set, at both priors",
+        _verdict(wins, total),
+        f"better on {wins}, worse on {losses} of {total} (two-sided 5%); mean difference {means}",
+    )
+
+
+def _gap(a: Cell, b: Cell) -> tuple[float, float]:
+    """Difference of means and Welch's two-sided p-value."""
+    return a.mean - b.mean, float(stats.ttest_ind(a.auc, b.auc, equal_var=False).pvalue)
+
+
+def _table4(config: Config, results: Path) -> Iterator[Claim]:
+    table = make_table(config, "table4", results)
+    settings = table.experiment.settings
+    gaps = [table.mean(s, "pnu_auc") - table.paper_mean(s, "PNU-AUC") for s in settings]
+    known = [g for g in gaps if not np.isnan(g)]
+    yield Claim(
+        "Table 4",
+        f"PNU-AUC's mean over the 15 sets is within {TOLERANCE} points of the paper's, four settings",
+        _verdict(sum(abs(g) <= TOLERANCE for g in known), len(known)),
+        ", ".join(f"{g:+.1f} at {s.key}" for s, g in zip(settings, gaps, strict=True)),
+    )
+    yield from _most_often_best(table)
+    yield _against(table, "pnu_auc", "eta0", "The unlabelled rows help: PNU-AUC beats eta = 0")
+    yield _against(
+        table, "pnu_average", "pnu_auc", "Averaging the best fifth beats picking one candidate"
+    )
+    yield _against(
+        table, "pnu_average", "eta0_average", "With averaging, unlabelled rows help (over eta = 0)"
+    )
+
+
+def _most_often_best(table: Table) -> Iterator[Claim]:
+    names = ["pnu_auc", "ss_rank_boost", "entropy_auc", "generative_auc"]
+    for prior in sorted({s.prior for s in table.experiment.settings}):
+        counts = dict.fromkeys(names, 0)
+        complete = 0
+        for setting in (s for s in table.experiment.settings if s.prior == prior):
+            for d in table.experiment.data_sets:
+                if all(table.cell(d, setting, n).n > 1 for n in names):
+                    complete += 1
+                    for name in table.bold(d, setting):
+                        counts[name] += 1
+        most = max(counts.values())
+        verdict = "open" if complete == 0 else "yes" if counts["pnu_auc"] == most else "no"
+        there = {0.1: (20, 11, 5, 13), 0.2: (21, 13, 7, 9)}[prior]
+        text = ", ".join(
+            f"{m.label} {counts[m.name]} (paper {k})"
+            for k, m in zip(
+                there, [m for m in table.experiment.methods if m.name in names], strict=True
+            )
+        )
+        yield Claim(
+            "Table 4",
+            f"PNU-AUC is most often best or comparable, prior {prior:g}",
+            verdict,
+            f"{text}; over the {complete} of 30 cells in which all four have run",
+        )
+
+
+def _against(table: Table, first: str, second: str, statement: str) -> Claim:
+    """Paired over data sets, setting by setting."""
+    parts, holds, total = [], 0, 0
+    for setting in table.experiment.settings:
+        gaps = np.array(
+            [
+                table.cell(d, setting, first).mean - table.cell(d, setting, second).mean
+                for d in table.experiment.data_sets
+            ]
+        )
+        if np.isnan(gaps).any():
+            continue
+        total += 1
+        better = int((gaps > 0).sum())
+        p = float(stats.wilcoxon(gaps).pvalue)
+        holds += gaps.mean() > 0 and p < 0.05
+        parts.append(
+            f"{setting.key}: {gaps.mean():+.1f}, better on {better} of {len(gaps)} (p = {p:.2g})"
+        )
+    return Claim("Table 4", statement, _verdict(holds, total), "; ".join(parts))
+
+
+def _table5(config: Config, results: Path) -> Iterator[Claim]:
+    table = make_table(config, "table5", results)
+    (setting,) = table.experiment.settings
+    ours = {d: table.cell(d, setting, "pnu_auc") for d in table.experiment.data_sets}
+    rivals = ("ss_rank_boost", "entropy_auc", "generative_auc")
+    full = [
+        d
+        for d in table.experiment.data_sets
+        if ours[d].n > 1 and all(table.cell(d, setting, m).n > 1 for m in rivals)
+    ]
+    wins = [d for d in full if table.bold(d, setting) == {"pnu_auc"}]
+    shared = [d for d in full if "pnu_auc" in table.bold(d, setting) and d not in wins]
+    yield Claim(
+        "Table 5",
+        "PNU-AUC is the best method on every text set",
+        _verdict(len(wins), len(full)),
+        f"alone at the top on {', '.join(wins) or 'none'}; comparable to the best on "
+        f"{', '.join(shared) or 'none'}; {len(full)} sets with all four methods",
+    )
+
+
+def _figure6(config: Config, results: Path) -> Iterator[Claim]:
+    part = config.experiments["figure6"]
+    found = cells(config, part, results)
+    low, high = min(s.noise for s in part.settings), max(s.noise for s in part.settings)
+    for prior in sorted({s.prior for s in part.settings}):
+        drops = {}
+        for noise in (low, high):
+            for d in part.data_sets:
+                wrong, right = (
+                    found.get((d, s, "pnu_given"), Cell(()))
+                    for n in (noise, 0.0)
+                    for s in part.settings
+                    if s.prior == prior and s.noise == n
+                )
+                if wrong.n and right.n:
+                    drops[d, noise] = _paired(wrong, right)
+        if not drops:
+            continue
+        text = "; ".join(f"{d} {n:+g}: {g:+.1f} ± {e:.1f}" for (d, n), (g, e) in drops.items())
+        falls = sum(g < -2 * e for (d, n), (g, e) in drops.items() if n == low)
+        others = sum(g < -2 * e for (d, n), (g, e) in drops.items() if n == high)
+        if prior == 0.1:
+            yield Claim(
+                "Figure 6",
+                f"prior 0.1: AUC falls when the prior is given {low:+g} too low, not when too high",
+                "yes" if falls and not others else "no" if not falls else "partly",
+                text,
+            )
+        else:
+            yield Claim(
+                "Figure 6",
+                f"prior {prior:g}: AUC is stable whatever the noise",
+                "yes" if falls + others == 0 else "partly" if falls + others < 4 else "no",
+                text,
+            )
+
+
+def _paired(a: Cell, b: Cell) -> tuple[float, float]:
+    """Mean difference over the trials both have, and its standard error."""
+    n = min(a.n, b.n)
+    gaps = np.array(a.auc[:n]) - np.array(b.auc[:n])
+    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(n)) if n > 1 else float("inf")
+
+
+def _figure7(config: Config, results: Path) -> Iterator[Claim]:
+    part = config.experiments["figure7"]
+    found = cells(config, part, results)
+    for d in part.data_sets:
+        steps = [(s, found.get((d, s, "pnu_auc"), Cell(()))) for s in part.settings]
+        steps = [(s, c) for s, c in steps if c.n]
+        if len(steps) < 2:
+            continue
+        (first, a), (last, b) = steps[0], steps[-1]
+        gap, error = _paired(b, a)
+        yield Claim(
+            "Figure 7",
+            f"{d}: more unlabelled rows do no harm to AUC",
+            "yes" if gap > -2 * error else "no",
+            f"{first.n_unlabeled:,} to {last.n_unlabeled:,} rows: {gap:+.1f} ± {error:.1f} points, "
+            f"{np.mean(a.cpu_seconds):.2g} to {np.mean(b.cpu_seconds):.3g} processor seconds",
+        )
+
+
+def _times(config: Config, results: Path) -> Iterator[Claim]:
+    pairs: list[tuple[str, str, str, int, str, Callable[[float], bool], str]] = [
+        ("Figure 3", "table2", "pu_auc", 0, "rank_svm", lambda r: r > 1,
+         "PU-AUC takes about twice the time of PU-RSVM"),
+        ("Figure 4", "table4", "pnu_auc", 1, "ss_rank_boost", lambda r: r < 1,
+         "PNU-AUC is faster than SSRankboost"),
+        ("Figure 4", "table4", "pnu_auc", 1, "entropy_auc", lambda r: r < 0.5,
+         "PNU-AUC is much faster than sAUC-LS"),
+        ("Figure 4", "table4", "pnu_auc", 1, "generative_auc", lambda r: r < 0.5,
+         "PNU-AUC is much faster than OptAG"),
+        ("Figure 5", "table5", "pnu_auc", 0, "ss_rank_boost", lambda r: r < 1,
+         "PNU-AUC is faster than SSRankboost on text"),
+        ("Figure 5", "table5", "pnu_auc", 0, "entropy_auc", lambda r: r < 1,
+         "PNU-AUC is faster than sAUC-LS on text"),
+        ("Figure 5", "table5", "pnu_auc", 0, "generative_auc", lambda r: r < 1,
+         "PNU-AUC is faster than OptAG on text"),
+    ]  # fmt: skip
+    for about, name, ours, position, theirs, holds, statement in pairs:
+        table = make_table(config, name, results)
+        setting = table.experiment.settings[position]
+        ratios = []
+        for d in table.experiment.data_sets:
+            a, b = (table.cell(d, setting, m).cpu_seconds for m in (ours, theirs))
+            if a and b:
+                ratios.append(float(np.mean(a) / np.mean(b)))
+        good = sum(holds(r) for r in ratios)
+        text = "no times yet"
+        if ratios:
+            text = f"median ratio of times {np.median(ratios):.2g} over {len(ratios)} sets"
+        yield Claim(about, statement, _verdict(good, len(ratios)), text)
