@@ -22,7 +22,9 @@ import csv
 import json
 import time
 import warnings
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -130,9 +132,15 @@ def key_of(options: argparse.Namespace, name: str, method: str, trial: int) -> d
     return {field: str(value) for field, value in zip(FIELDS, values, strict=False)}
 
 
+@lru_cache(maxsize=1)
+def data(name: str) -> tuple[Any, Any]:
+    """The set in use; the methods of one trial share it."""
+    return load(name)
+
+
 def run(key: dict[str, str]) -> dict[str, object]:
     """One trial of one method: sample, select, refit, score the test rows."""
-    X, y = load(key["data_set"])
+    X, y = data(key["data_set"])
     trial = int(key["trial"])
     counts = [int(key[f"n_{role}"]) for role in ("positive", "negative", "unlabeled")]
     sample = sample_pnu(

@@ -133,7 +133,7 @@ def test_neighbouring_floats_are_told_apart():
 
 
 def test_no_edge_means_no_ranker():
-    X, y = np.ones((6, 2)), [0, 0, 0, 1, 1, 1]
+    X, y = np.array([[0.0], [1.0]] * 4), [0, 0, 1, 1] * 2
     model = SSRankBoost().fit(X, y)
     assert len(model.weights_) == 0
     np.testing.assert_array_equal(model.decision_function(X), model.decision_function(X)[0])

@@ -208,6 +208,7 @@ def test_the_command_resumes(tmp_path, monkeypatch, capsys):
     X, y = make_banana(2500, random_state=0)
     np.savez(tmp_path / "banana.npz", X=X.astype(np.float32), y=np.where(y == 1, 1, -1))
     monkeypatch.setenv("PNUAUC_DATA", str(tmp_path))
+    experiment.data.cache_clear()
     output = tmp_path / "out.csv"
     arguments = ["--data-set", "banana", "--methods", "svc", "--output", str(output), "--trials"]
     experiment.main([*arguments, "1"])
@@ -217,3 +218,4 @@ def test_the_command_resumes(tmp_path, monkeypatch, capsys):
     assert [row["trial"] for row in rows] == ["0", "1"]
     assert all(0.5 < float(row["auc"]) <= 1.0 for row in rows)
     assert "MEAN" in capsys.readouterr().out
+    experiment.data.cache_clear()

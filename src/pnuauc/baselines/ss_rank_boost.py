@@ -64,10 +64,10 @@ class SSRankBoost(Ranker):
 
     Examples
     --------
-    >>> X = np.array([[0.0, 5.0], [0.1, 1.0], [0.9, 2.0], [1.0, 3.0], [0.8, 9.0], [0.2, 8.0]])
+    >>> X = np.array([[0.0], [0.1], [0.9], [1.0], [0.8], [0.2]])
     >>> model = SSRankBoost(n_rounds=1, n_neighbors=1).fit(X, [0, 0, 1, 1, -1, -1])
-    >>> int(model.columns_[0]), model.decision_function([[0.7, 0.0], [0.3, 0.0]]).round(2).tolist()
-    (0, [2.31, 0.0])
+    >>> model.pseudo_positive_, model.thresholds_
+    (array([1., 0.]), array([0.5]))
     """
 
     def __init__(
