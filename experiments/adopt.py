@@ -1,7 +1,7 @@
 """Trials that ``experiments.baselines`` has run already, taken over as rows of an experiment.
 
 Both draw the same sample from the same seed, by the same protocol, so a competitor need not be run
-twice. Their file has wall-clock times only; the processor time of adopted rows stays empty.
+twice.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.config import Config, Experiment, Method, Setting
-from experiments.store import Store
+from experiments.store import KEY, Store
 
 __all__ = ["adopt"]
 
@@ -23,20 +23,22 @@ def adopt(config: Config, experiment: Experiment, store: Store, results: Path) -
     path = results / "baselines.csv"
     if not path.exists() or str(config.protocol["n_test"]) != _N_TEST:
         return 0
-    methods = {m.settings["name"]: m for m in experiment.methods if "name" in m.settings}
+    methods = [m for m in experiment.methods if m.settings["kind"] == "baseline"]
     sizes = {_sizes(s): s for s in experiment.settings if s.fill == "all_real" and s.noise == 0}
     rows = []
     with open(path, newline="") as file:
         for line in csv.DictReader(file):
-            method = methods.get(line["method"])
             setting = sizes.get(tuple(line[k] for k in _SIZES))
-            if method is None or setting is None or line["data_set"] not in experiment.data_sets:
+            if setting is None or line["data_set"] not in experiment.data_sets:
                 continue
-            row = _row(config, experiment, line, method, setting)
-            key = tuple(row[k] for k in ("experiment", "data_set", "setting", "method", "seed"))
-            known = store.status(key, row["fingerprint"])
-            if line["scale"] == config.scale(line["data_set"]) and known is None:
-                rows.append(row)
+            for method in methods:
+                if line["method"] != method.settings["name"]:
+                    continue
+                if line["scale"] != config.scale(method, line["data_set"]):
+                    continue
+                row = _row(config, experiment, line, method, setting)
+                if store.status(tuple(row[k] for k in KEY), row["fingerprint"]) is None:
+                    rows.append(row)
     store.append(rows)
     return len(rows)
 
@@ -65,7 +67,7 @@ def _row(
         "fingerprint": config.fingerprint(method, line["data_set"]),
         "status": "ok",
         "auc": float(line["auc"]),
-        "seconds": float(line["seconds"]),
+        "cpu_seconds": "" if line["cpu_seconds"] == "nan" else line["cpu_seconds"],
         "n_unlabeled": line["n_unlabeled"],
         "n_test": line["n_test"],
         "chosen": line["chosen"],

@@ -24,8 +24,8 @@ from pnuauc.datasets import TEXT
 __all__ = ["CONFIG", "Config", "Experiment", "Job", "Method", "Setting"]
 
 CONFIG = Path(__file__).with_name("config.toml")
-#: What a method's line says to people; the rest decides its numbers.
-_FOR_PEOPLE = ("label", "paper", "trials")
+#: What does not belong to the estimator itself.
+_AROUND = ("label", "paper", "trials", "scale")
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,14 @@ class Method:
     label: str
     paper: str | None
     trials: int | None
+    scale: str | None
     settings: dict[str, Any]
 
     @property
     def fit_key(self) -> str:
         """Methods with equal keys can be read off one fit."""
         shared = {k: v for k, v in self.settings.items() if k != "selection"}
-        return json.dumps(shared, sort_keys=True)
+        return json.dumps([self.scale, shared], sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -136,20 +137,21 @@ class Config:
         }
         return cls(raw["protocol"], raw.get("generated", {}), experiments)
 
-    def scale(self, data_set: str) -> str:
-        """Text stays as it is: scaling the columns of a sparse matrix would fill it."""
-        return "none" if data_set in TEXT else str(self.protocol["scale"])
+    def scale(self, method: Method, data_set: str) -> str:
+        """The method's own, else the protocol's; text stays as it is (scaling would fill it)."""
+        return "none" if data_set in TEXT else str(method.scale or self.protocol["scale"])
 
     def fingerprint(self, method: Method, data_set: str) -> str:
         """Eight characters that change when the protocol or the method's own line does."""
-        protocol = {**self.protocol, "scale": self.scale(data_set)}
+        protocol = {**self.protocol, "scale": self.scale(method, data_set)}
         text = json.dumps([protocol, method.settings], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _method(name: str, line: dict[str, Any]) -> Method:
-    settings = {k: v for k, v in line.items() if k not in _FOR_PEOPLE}
-    return Method(name, line.get("label", name), line.get("paper"), line.get("trials"), settings)
+    settings = {k: v for k, v in line.items() if k not in _AROUND}
+    around = [line.get(key) for key in _AROUND[1:]]
+    return Method(name, line.get("label", name), *around, settings)
 
 
 def _experiment(name: str, part: dict[str, Any], methods: dict[str, Method]) -> Experiment:

@@ -18,8 +18,6 @@ from experiments.summary import Cell, cells
 
 __all__ = ["DRAW", "draw_times", "draw_variance"]
 
-_SHARED = "the PNU-AUC time holds the averaging of the best fifth of the candidates as well"
-
 
 def _pyplot() -> Any:
     import matplotlib
@@ -98,8 +96,7 @@ def draw_times(config: Config, name: str, table: str, results: Path) -> str:
         plt.close(figure)
         raise ValueError(f"No row of {table} has a time yet: run python -m experiments {table}.")
     axis.set_xticks(range(len(experiment.data_sets)), experiment.data_sets, rotation=45, ha="right")
-    axis.set(ylabel="processor seconds", yscale="log", title=f"{setting.key} ({_SHARED})")
-    axis.title.set_fontsize(8)
+    axis.set(ylabel="processor seconds", yscale="log", title=setting.key)
     axis.legend(fontsize=8)
     return _save(figure, name, lines, results)
 

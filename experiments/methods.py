@@ -31,7 +31,9 @@ def _data(name: str, options: str) -> tuple[Any, NDArray[np.int8]]:
     return load(name)
 
 
-def draw(config: Config, data_set: str, setting: Setting, seed: int) -> PNUSample:
+def draw(
+    config: Config, data_set: str, setting: Setting, seed: int, scale: str = "none"
+) -> PNUSample:
     """The sample of one trial; the same for every method, since it depends on the seed alone."""
     protocol = config.protocol
     X, y = _data(data_set, json.dumps(config.generated.get(data_set, {})))
@@ -48,7 +50,7 @@ def draw(config: Config, data_set: str, setting: Setting, seed: int) -> PNUSampl
         random_state=seed,
         unlabeled_draw=protocol["unlabeled_draw"],
         n_test=protocol["n_test"],
-        scale=config.scale(data_set),
+        scale=scale,
     )
     if setting.fill == "resample" and wanted < setting.n_unlabeled:
         return _resampled(sample, setting, seed)
@@ -92,7 +94,8 @@ def run_job(job: Job, config: Config) -> Rows:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            sample = draw(config, job.data_set, job.setting, job.seed)
+            scale = config.scale(job.methods[0], job.data_set)
+            sample = draw(config, job.data_set, job.setting, job.seed, scale)
             kind = job.methods[0].settings["kind"]
             results = _KINDS[kind](job, sample, config.protocol)
     except Exception as error:  # one bad cell must not stop the other thousands
