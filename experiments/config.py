@@ -125,6 +125,7 @@ class Config:
 
     protocol: dict[str, Any]
     generated: dict[str, dict[str, Any]]
+    priors: dict[str, dict[str, Any]]
     experiments: dict[str, Experiment]
 
     @classmethod
@@ -135,7 +136,7 @@ class Config:
         experiments = {
             name: _experiment(name, part, methods) for name, part in raw["experiments"].items()
         }
-        return cls(raw["protocol"], raw.get("generated", {}), experiments)
+        return cls(raw["protocol"], raw.get("generated", {}), raw.get("priors", {}), experiments)
 
     def scale(self, method: Method, data_set: str) -> str:
         """The method's own, else the protocol's; text stays as it is (scaling would fill it)."""
@@ -144,7 +145,8 @@ class Config:
     def fingerprint(self, method: Method, data_set: str) -> str:
         """Eight characters that change when the protocol or the method's own line does."""
         protocol = {**self.protocol, "scale": self.scale(method, data_set)}
-        text = json.dumps([protocol, method.settings], sort_keys=True)
+        prior = self.priors.get(method.settings.get("prior", ""))
+        text = json.dumps([protocol, prior, method.settings], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

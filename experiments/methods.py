@@ -17,7 +17,7 @@ from experiments.config import Config, Job, Setting
 from pnuauc import AUCClassifierCV
 from pnuauc.baselines import BASELINES
 from pnuauc.datasets import GENERATORS, TEXT, PNUSample, load, sample_pnu
-from pnuauc.priors import PRIORS, default_prior
+from pnuauc.priors import PRIORS
 
 __all__ = ["draw", "run_job"]
 
@@ -97,7 +97,7 @@ def run_job(job: Job, config: Config) -> Rows:
             scale = config.scale(job.methods[0], job.data_set)
             sample = draw(config, job.data_set, job.setting, job.seed, scale)
             kind = job.methods[0].settings["kind"]
-            results = _KINDS[kind](job, sample, config.protocol)
+            results = _KINDS[kind](job, sample, config)
     except Exception as error:  # one bad cell must not stop the other thousands
         return failed(job, f"{type(error).__name__}: {error}")
     note = " ".join(sorted({w.category.__name__ for w in caught}))
@@ -112,7 +112,7 @@ def failed(job: Job, why: str) -> Rows:
     return [{"method": m.name, "status": "failed", "note": why} for m in job.methods]
 
 
-def _auc_cv(job: Job, sample: PNUSample, protocol: dict[str, Any]) -> Rows:
+def _auc_cv(job: Job, sample: PNUSample, config: Config) -> Rows:
     """AUCClassifierCV, once for all ways of choosing among its candidates.
 
     The averaged model is fitted whenever it is asked for; the paper's choice is its
@@ -129,7 +129,7 @@ def _auc_cv(job: Job, sample: PNUSample, protocol: dict[str, Any]) -> Rows:
         keep = sample.y != 0
         X, y = X[keep], (sample.y[keep] == 1).astype(float)
     start, cpu = time.perf_counter(), time.process_time()
-    prior = _prior(rule, X, y, job.setting, protocol["prior_bounds"], job.seed)
+    prior = _prior(rule, X, y, job, config)
     model = AUCClassifierCV(prior=prior, verbose=False, random_state=job.seed, **options)
     model.fit(X, y)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -149,20 +149,20 @@ def _auc_cv(job: Job, sample: PNUSample, protocol: dict[str, Any]) -> Rows:
     return rows
 
 
-def _prior(
-    rule: str | None, X: Any, y: Any, setting: Setting, bounds: list[float], seed: int
-) -> float | None:
+def _prior(rule: str | None, X: Any, y: Any, job: Job, config: Config) -> float | None:
     """The prior the method is told: estimated from the rows, or given, right or wrong."""
     if rule is None:
         return None
     if rule == "given":
-        return setting.prior + setting.noise
-    estimator = default_prior("PU") if rule == "default" else PRIORS[rule]()
-    estimator.set_params(on_unidentified="ignore", random_state=seed)
-    return float(np.clip(estimator.fit(X, y).prior_, *bounds))
+        return job.setting.prior + job.setting.noise
+    options = dict(config.priors[rule])
+    estimator = PRIORS[options.pop("estimator")](
+        **options, on_unidentified="ignore", random_state=job.seed
+    )
+    return float(np.clip(estimator.fit(X, y).prior_, *config.protocol["prior_bounds"]))
 
 
-def _baseline(job: Job, sample: PNUSample, protocol: dict[str, Any]) -> Rows:
+def _baseline(job: Job, sample: PNUSample, config: Config) -> Rows:
     """One competitor with its own cross-validation."""
     (method,) = job.methods
     baseline = BASELINES[method.settings["name"]]

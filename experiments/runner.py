@@ -86,6 +86,7 @@ def _register(config: Config, experiment: str, results: Path, n_jobs: int) -> st
             "machine": platform.machine(),
             "processes": n_jobs,
             "protocol": config.protocol,
+            "priors": config.priors,
             "settings": [s.key for s in part.settings],
             "methods": {m.name: m.settings for m in part.methods},
         },

@@ -37,6 +37,9 @@ test_share = 0.2
 make_twonorm = { n_samples = 1500, random_state = 0 }
 make_banana = { n_samples = 1500, random_state = 0 }
 
+[priors]
+energy = { estimator = "energy", statistic = "V" }
+
 [methods]
 paper = { kind = "auc_cv", selection = "paper", prior = "given", n_basis = 20, paper = "PNU-AUC" }
 average = { kind = "auc_cv", selection = "average", prior = "given", n_basis = 20 }
