@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from pnuauc.losses import LOSSES
 from pnuauc.theory import (
-    LOSS_FUNCTIONS,
     BoundConstants,
     bound_constants,
     confidence_term,
@@ -33,7 +33,7 @@ def population(m=400, shift=1.0):
 def simulated(p, n, prior, loss, draws, seed=0):
     """Covariance of the three U-statistic risks over fresh samples from the finite population."""
     rng = np.random.default_rng(seed)
-    f = LOSS_FUNCTIONS[loss]
+    f = LOSSES[loss].value
 
     def within(a):
         pairs = f(a[:, None] - a)
@@ -125,7 +125,7 @@ def test_printed_formula_term_by_term():
     """psi's from brute-force moments over triples of a three-point population."""
     p, n = np.array([0.0, 1.0, 2.0]), np.array([-1.0, 0.5])
     prior, n_p, n_n = 0.3, 4, 6
-    f = LOSS_FUNCTIONS["squared"]
+    f = LOSSES["squared"].value
     u, mass = np.concatenate([p, n]), np.array([0.1, 0.1, 0.1, 0.35, 0.35])
 
     def cov(pairs):
@@ -156,7 +156,7 @@ def test_printed_formula_term_by_term():
 
 
 def test_gamma_bar_formula():
-    first, second = gamma_bar(5, 45, 0.1)
+    first, second = gamma_bar(0.1, 5, 45)
     assert first == pytest.approx(1 / (1 + 0.01 * 45 / (0.81 * 5)))
     assert second == pytest.approx(1 / (1 + 0.81 * 5 / (0.01 * 45)))
     assert first + second == pytest.approx(1.0)
@@ -200,10 +200,10 @@ def test_loss_constants_bound_the_loss(loss, basis):
     c = bound_constants(loss, 1.3, 0.9, basis)
     reach = 1.3 * 0.9 * (np.sqrt(2) if basis == "non-negative" else 2)
     m = np.linspace(-reach, reach, 20_001)
-    values = LOSS_FUNCTIONS[loss](m)
+    values = LOSSES[loss].value(m)
     assert values.max() == pytest.approx(c.loss_bound)
     assert np.abs(np.diff(values) / np.diff(m)).max() == pytest.approx(c.lipschitz, rel=1e-3)
-    assert np.all(LOSS_FUNCTIONS["zero_one"](m) <= c.zero_one_factor * values + 1e-12)
+    assert np.all(LOSSES["zero_one"].value(m) <= c.zero_one_factor * values + 1e-12)
 
 
 def test_the_bound_holds_on_data():
@@ -232,7 +232,7 @@ def test_the_bound_holds_on_data():
         (lambda c: risk_covariance([1, 2], [0, 1], prior=0.0, **SIZES), "prior"),
         (lambda c: risk_covariance([1], [0, 1], prior=0.1, **SIZES), "positive must be"),
         (lambda c: risk_covariance([1, 2], [0, 1], prior=0.1, loss="x", **SIZES), "loss"),
-        (lambda c: gamma_bar(0, 1, 0.5), "gamma_bar"),
+        (lambda c: gamma_bar(0.5, 0, 1), "gamma_bar"),
         (
             lambda c: risk_covariance(
                 [1, 2], [0, 1], prior=0.1, n_positive=1, n_negative=5, n_unlabeled=5

@@ -81,9 +81,14 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         "paper" takes the candidate of lowest validation risk. "average" takes the best ``keep``
         share of them and averages their standardised scores: with few labelled positives the
         single best is mostly luck. Either way the result is linear in its parameters.
-    keep : float in (0, 1], default=0.2
-    validation : {"paper", "variance", "combined"}, default="paper"
-        Weights of PN, PU and NU in the validation risk; see :mod:`pnuauc.selection`.
+    keep : float in (0, 1], default=0.1
+    validation : {"paper", "variance", "combined"}, optional
+        Weights of PN, PU and NU in the validation risk; by default "paper" with
+        ``selection="paper"`` and "combined" with ``selection="average"``.
+        "paper": (1 - g) PN + g PU for eta >= 0 and (1 - g') PN + g' NU for eta < 0 with the paper's
+        simple weights; "variance": the same with the weights of least estimated variance;
+        "combined": one criterion for all candidates, the combination of PN, PU and NU of least
+        estimated variance.
     risk : {"auto", "pn", "pu", "nu", "pnu"}, default="auto"
         Anything but "pnu" leaves no eta to choose.
     etas, alphas : sequences of float
@@ -143,8 +148,8 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     def __init__(
         self,
         selection: str = "average",
-        keep: float = 0.2,
-        validation: str = "paper",
+        keep: float = 0.1,
+        validation: str | None = None,
         risk: str = "auto",
         etas: Sequence[float] = PAPER_ETAS,
         alphas: Sequence[float] = PAPER_ALPHAS,
@@ -222,7 +227,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     def _check_choices(self) -> None:
         if self.selection not in {"average", "paper"}:
             raise ValueError(f"selection must be 'average' or 'paper'; got {self.selection!r}.")
-        if self.validation not in CRITERIA:
+        if self.validation is not None and self.validation not in CRITERIA:
             known = ", ".join(map(repr, CRITERIA))
             raise ValueError(f"validation must be one of {known}; got {self.validation!r}.")
         if self.basis not in {"gaussian", "linear", "identity"}:
@@ -289,8 +294,10 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
 
     def _judge(self, engine: Engine | RefitEngine, fitted: list[Fitted]) -> Criterion:
         setting = self.risk_.upper()
+        default = "paper" if self.selection == "paper" else "combined"
+        name = self.validation or default
         criterion = validation_risks(
-            engine.held_out(fitted), self._candidates.eta, setting, self.prior_, self.validation
+            engine.held_out(fitted), self._candidates.eta, setting, self.prior_, name
         )
         dropped = np.any([np.isnan(f.coef[:, 0]) for f in fitted], axis=0)
         criterion.fold_risks[:, dropped] = np.nan

@@ -217,14 +217,18 @@ def _distinct(y: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp], NDArray[np.
         missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
         if y.dtype.kind == "f" and np.isinf(y).any():
             raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
-        seen, inverse = np.unique(y[~missing], return_inverse=True)
+        seen = np.unique(y[~missing])
         if y.dtype.kind == "f" and np.any(seen != np.floor(seen)):
             raise ValueError(
                 "Unknown label type: continuous. y must hold labels, for example 1 (positive), "
                 "0 (negative) and -1 or missing (unlabelled)."
             )
         index: NDArray[np.intp] = np.full(len(y), len(seen), dtype=np.intp)
-        index[~missing] = inverse
+        if len(seen) <= 8:  # one comparison per value beats sorting the rows, by far
+            for place, value in enumerate(seen):
+                index[y == value] = place
+        else:
+            index[~missing] = np.searchsorted(seen, y[~missing])
         return seen.tolist(), index, missing  # plain Python values, for messages and classes
     places: dict[Any, int] = {}
     index = np.empty(len(y), dtype=np.intp)

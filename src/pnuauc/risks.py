@@ -414,6 +414,8 @@ def gamma_bar(prior: float, n_positive: float, n_negative: float) -> tuple[float
     gamma_PNPU = 1 / (1 + prior^2 n_N / ((1-prior)^2 n_P)),
     gamma_PNNU = 1 / (1 + (1-prior)^2 n_P / (prior^2 n_N)); ``prior`` is that inside U.
     """
+    if min(n_positive, n_negative) < 1:
+        raise ValueError("gamma_bar needs at least one positive and one negative row.")
     odds = (check_prior(prior) / (1.0 - prior)) ** 2
     return (
         1.0 / (1.0 + odds * n_negative / n_positive),

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pnuauc.losses import Loss, get_loss
+from pnuauc.risks import check_prior, gamma_bar
+
 __all__ = [
     "BoundConstants",
     "PrintedVariance",
@@ -29,13 +32,7 @@ __all__ = [
     "variance_ratio",
 ]
 
-LOSS_FUNCTIONS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
-    "squared": lambda m: (1.0 - m) ** 2,
-    "exponential": lambda m: np.exp(-m),
-    "logistic": lambda m: np.logaddexp(0.0, -m),
-    "zero_one": lambda m: 0.5 * (1.0 - np.sign(m)),
-}
-Loss = str | Callable[[NDArray[np.float64]], NDArray[np.float64]]
+LossLike = str | Loss | Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -149,7 +146,7 @@ def confidence_term(
     gamma : float in [0, 1]
     delta : float
     """
-    _check_prior(prior)
+    check_prior(prior)
     if setting not in {"pu", "nu", "pnpu", "pnnu"}:
         raise ValueError(f"setting must be 'pu', 'nu', 'pnpu' or 'pnnu', got {setting!r}.")
     if not 0.0 <= gamma <= 1.0:
@@ -232,7 +229,7 @@ def risk_covariance(
     n_negative: int,
     n_unlabeled: float,
     prior: float,
-    loss: Loss = "squared",
+    loss: LossLike = "squared",
 ) -> RiskCovariance:
     """The right variances: Hoeffding's decomposition, finite nU, pairs that share rows counted.
 
@@ -287,7 +284,7 @@ def variance_ratio(
     n_negative: int,
     n_unlabeled: float,
     prior: float,
-    loss: Loss = "squared",
+    loss: LossLike = "squared",
 ) -> NDArray[np.float64]:
     """r(eta) = Var R_PNU(eta) / Var R_PN for eta in [-1, 1]; arguments of :func:`risk_covariance`.
 
@@ -344,7 +341,7 @@ def printed_variance(
     n_positive: int,
     n_negative: int,
     prior: float,
-    loss: Loss = "squared",
+    loss: LossLike = "squared",
 ) -> PrintedVariance:
     """Theorem 3 exactly as printed.
 
@@ -374,36 +371,16 @@ def printed_variance(
     )
 
 
-def gamma_bar(n_positive: int, n_negative: int, prior: float) -> tuple[float, float]:
-    """The paper's simple weights, covariances neglected and all sigmas equal.
-
-    gamma_PNPU = 1/(1 + tP^2 nN / (tN^2 nP)), gamma_PNNU = 1/(1 + tN^2 nP / (tP^2 nN)).
-    ``prior`` = tP is the share of positives inside the unlabelled rows.
-
-    Examples
-    --------
-    >>> gamma_bar(10, 10, 0.5)
-    (0.5, 0.5)
-    """
-    _check_prior(prior)
-    if min(n_positive, n_negative) < 1:
-        raise ValueError("gamma_bar needs at least one positive and one negative row.")
-    odds = (prior / (1.0 - prior)) ** 2 * n_negative / n_positive
-    return 1.0 / (1.0 + odds), 1.0 / (1.0 + 1.0 / odds)
-
-
 class _Pairs:
     """Losses of all pairs of two reference samples, and their means over one side.
 
     ``pn[i, j]`` = l(p_i - n_j), likewise ``pp`` and ``nn``; U is the mixture of both samples.
     """
 
-    def __init__(self, positive: ArrayLike, negative: ArrayLike, prior: float, loss: Loss) -> None:
-        function = LOSS_FUNCTIONS.get(loss) if isinstance(loss, str) else loss
-        if function is None:
-            raise ValueError(
-                f"loss must be one of {', '.join(LOSS_FUNCTIONS)} or a function, got {loss!r}."
-            )
+    def __init__(
+        self, positive: ArrayLike, negative: ArrayLike, prior: float, loss: LossLike
+    ) -> None:
+        function = get_loss(loss).value if isinstance(loss, (str, Loss)) else loss
         p, n = _population(positive, "positive"), _population(negative, "negative")
         self.prior = prior
         self.pn = function(p[:, None] - n[None, :])
@@ -469,15 +446,7 @@ def _population(scores: ArrayLike, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _check_prior(prior: float) -> None:
-    if not 0.0 < prior < 1.0:
-        raise ValueError(
-            "prior is the share of positives inside the unlabelled rows and must lie strictly "
-            f"between 0 and 1, got {prior}."
-        )
-
-
 def _check_sizes(prior: float, n_positive: int, n_negative: int, n_unlabeled: float) -> None:
-    _check_prior(prior)
+    check_prior(prior)
     if min(n_positive, n_negative) < 2 or n_unlabeled < 1:
         raise ValueError("Variances need at least two positives, two negatives and one unlabelled.")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import StratifiedKFold
-from sklearn.tree import ExtraTreeClassifier
+from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils import check_random_state
 
 from pnuauc.priors._base import BaseTwoSamplePrior, PriorEstimate, take
@@ -291,10 +291,11 @@ def _forest_scores(
 
     An own loop, not ``ExtraTreesClassifier(oob_score=True)``: what class weights do to the bags
     differs between versions of scikit-learn, and here bags must leave out rows of both roles alike.
+    Squared error on 0/1 targets splits as the Gini index does; a regressor has less overhead.
     """
     rows = stack(known, unlabeled).astype(np.float32)
     sizes = known.shape[0], unlabeled.shape[0]
-    target: NDArray[np.intp] = np.repeat([1, 0], sizes)
+    target: Floats = np.repeat([1.0, 0.0], sizes)
     weights = np.repeat([1 / sizes[0], 1 / sizes[1]], sizes) * len(target) / 2
     votes, voters = np.zeros(len(target)), np.zeros(len(target))
     for _ in range(model.n_trees):
@@ -304,10 +305,12 @@ def _forest_scores(
                 for n, n0 in zip(sizes, (0, sizes[0]), strict=True)
             ]
         )
-        out = np.setdiff1d(np.arange(len(target)), bag, assume_unique=True)
-        tree = ExtraTreeClassifier(min_samples_leaf=3, max_features="sqrt", random_state=rng)
+        left_out: NDArray[np.bool_] = np.ones(len(target), dtype=bool)
+        left_out[bag] = False
+        out = np.flatnonzero(left_out)
+        tree = ExtraTreeRegressor(min_samples_leaf=3, max_features="sqrt", random_state=rng)
         tree.fit(rows[bag], target[bag], sample_weight=weights[bag])
-        votes[out] += tree.predict_proba(rows[out])[:, 1]
+        votes[out] += tree.predict(rows[out])
         voters[out] += 1
     scores = votes / np.maximum(voters, 1)
     return scores[target == 1], scores[target == 0]
@@ -333,7 +336,7 @@ def _kernel_scores(
         inside = [take(rows[train[target[train] == c]], half, rng) for c in (1, 0)]
         centres = stack(*inside)
         features = [gaussian(squared_distances(rows[i], centres), width) for i in (train, test)]
-        logistic = LogisticRegression(C=1.0, class_weight="balanced", max_iter=1000)
+        logistic = LogisticRegression(C=1.0, class_weight="balanced", tol=1e-3, max_iter=1000)
         decision: Floats = logistic.fit(features[0], target[train]).decision_function(features[1])
         return decision
 
