@@ -152,8 +152,14 @@ class Config:
 
 def _method(name: str, line: dict[str, Any]) -> Method:
     settings = {k: v for k, v in line.items() if k not in _AROUND}
-    around = [line.get(key) for key in _AROUND[1:]]
-    return Method(name, line.get("label", name), *around, settings)
+    return Method(
+        name,
+        line.get("label", name),
+        line.get("paper"),
+        line.get("trials"),
+        line.get("scale"),
+        settings,
+    )
 
 
 def _experiment(name: str, part: dict[str, Any], methods: dict[str, Method]) -> Experiment:

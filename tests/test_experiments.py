@@ -15,11 +15,13 @@ import pytest
 from scipy import stats
 
 import experiments
-from experiments import figures, runner, tables
+from experiments import figures, report, runner, tables
+from experiments.adopt import adopt
 from experiments.config import CONFIG, Config, Setting
 from experiments.methods import draw
 from experiments.store import FIELDS, Store, read_rows
 from experiments.summary import PAPER, Cell, best_or_comparable, cells, printed
+from pnuauc.datasets import make_twonorm
 
 ROOT = Path(__file__).parents[1]
 KEY = ("experiment", "data_set", "setting", "method", "seed", "fingerprint")
@@ -332,3 +334,58 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     assert "PNU-AUC" in figures.draw_times(config, "figure4", "table4", tmp_path)
     text = tables.write_table(tables.make_table(config, "table4", tmp_path), tmp_path)
     assert "not run" in text
+
+
+def test_trials_of_the_baselines_command_are_taken_over(tmp_path: Path) -> None:
+    """Same protocol, other scale, other size: only the first becomes a row, and only once."""
+    config = Config.read()
+    part = config.experiments["table4"]
+    line = {
+        "setting": "pnu", "data_set": "banana", "n_positive": 5, "n_negative": 45,
+        "n_unlabeled": 1000, "prior": 0.1, "scale": "none", "method": "entropy_auc",
+        "trial": 3, "auc": 0.75, "cpu_seconds": "nan", "n_test": 4250, "chosen": "{}",
+    }
+    with open(tmp_path / "baselines.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, list(line))
+        writer.writeheader()
+        writer.writerow(line)
+        writer.writerow({**line, "scale": "minmax"})
+        writer.writerow({**line, "n_negative": 46})
+    for expected in (1, 0):
+        with Store(tmp_path / "table4.csv") as store:
+            assert adopt(config, part, store, tmp_path) == expected
+    cell = cells(config, part, tmp_path)["banana", part.settings[0], "entropy_auc"]
+    assert (cell.auc, cell.cpu_seconds) == ((75.0,), ())
+
+
+def test_taken_over_trials_equal_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What justifies taking them over: both commands compute the same number from a seed."""
+    from experiments import baselines, methods
+
+    X, y = make_twonorm(2000, random_state=0)
+    monkeypatch.setattr(methods, "_data", lambda *_: (X, y))
+    monkeypatch.setattr(baselines, "data", lambda *_: (X, y))
+    config = Config.read()
+    part = config.experiments["table4"]
+    job = next(iter(part.jobs(1, ["twonorm"], ["logistic_regression"])))
+    ours = methods.run_job(job, config)[0]["auc"]
+    options = baselines.parse(["--methods", "logistic_regression", "--data-set", "twonorm"])
+    theirs = baselines.run(baselines.key_of(options, "twonorm", "logistic_regression", 0))["auc"]
+    assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+def test_report_is_written_from_committed_rows(tmp_path: Path) -> None:
+    """Every table and figure has its section, and the numbers are those of the rows."""
+    pytest.importorskip("pandas")
+    config = Config.read()
+    target = tmp_path / "reproduction.md"
+    report.write(config, runner.RESULTS, target)
+    text = target.read_text()
+    for name in [f"Table {k}" for k in range(1, 6)] + [f"Figure {k}" for k in range(1, 8)]:
+        assert f"\n## {name}: " in text
+    table = tables.make_table(config, "table4", runner.RESULTS)
+    for setting in table.experiment.settings:
+        mean = table.mean(setting, "pnu_auc")
+        if not np.isnan(mean):
+            assert f"| **mean** | {mean:.1f} / " in text
+    assert "nan" not in text.lower().replace("banana", "")
