@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+pytest.importorskip("experiments", reason="experiments/ is not part of the package")
+
 import experiments
 from experiments import figures, report, runner, tables
 from experiments.adopt import adopt
