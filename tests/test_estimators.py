@@ -214,13 +214,23 @@ def test_a_prior_estimator_object_is_fitted_on_the_rows():
     assert AUCClassifier(prior=Fixed()).fit(X, y).prior_ == 0.25
 
 
+@pytest.mark.parametrize("setting", ["pu", "pnu"])
+def test_without_a_prior_the_default_estimator_is_fitted(setting):
+    X, y, X_test, truth = draw(sizes=(40, 60, 400), distance=2.0)
+    keep = np.isin(y, [{"p": 1, "n": 0, "u": -1}[letter] for letter in setting])
+    model = AUCClassifier(random_state=0).fit(X[keep], np.where(y == -1, np.nan, y)[keep])
+    assert model.prior_ == pytest.approx(model.prior_estimator_.prior_)
+    assert abs(model.prior_ - 0.2) < 0.15  # truth .2; well separated classes
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.9
+
+
 def test_corrections_are_visible_and_warned_of_once():
     X, y, *_ = draw(sizes=(5, 12, 60))
     model = AUCClassifier(risk="nu", prior=0.2, alpha=0.01, random_state=0)
     with pytest.warns(CorrectionWarning, match="negative curvature") as caught:
         model.fit(X, y)
     assert len(caught) == 1
-    assert model.correction_.kind == "psd_projection"
+    assert model.correction_.kind == "eigenvalue_floor"
     assert model.correction_.n_negative > 0
     assert AUCClassifier(risk="pn").fit(X, y).correction_.kind == "none"
 

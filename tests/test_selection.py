@@ -25,6 +25,7 @@ class FixedFolds:
         self.k = k
 
     def split(self, X, y):
+        y = np.nan_to_num(y, nan=-1)
         place = np.empty(len(y), dtype=int)
         for code in np.unique(y):
             place[y == code] = np.arange(np.sum(y == code)) % self.k
@@ -104,7 +105,7 @@ def test_blocks_and_threads_do_not_change_the_result(selection, monkeypatch):
     monkeypatch.setattr(_engine, "CACHE_BYTES", 0)  # no features kept: both passes recompute
     for changed in ({"block_size": 37}, {"n_jobs": 2}, {"n_jobs": 3, "block_size": 101}):
         other = clone(model).set_params(**changed).fit(X, y)
-        for key in ("mean_test_risk", "kept"):
+        for key in ("mean_test_risk", "weight"):
             np.testing.assert_allclose(whole.cv_results_[key], other.cv_results_[key], atol=1e-10)
         a, b = whole.decision_function(X_test), other.decision_function(X_test)
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-8 * np.ptp(a))
@@ -169,13 +170,17 @@ def test_every_setting_learns(setting, selection, validation):
     assert (weights >= 0).all()
 
 
-def test_average_is_the_mean_of_standardised_scores():
+def test_average_is_the_weighted_mean_of_standardised_scores():
     X, y, X_test, _ = draw(sizes=(10, 20, 200))
-    model = AUCClassifierCV("average", prior=0.2, keep=0.5, random_state=0, **GRID).fit(X, y)
-    kept = np.flatnonzero(model.cv_results_["kept"])
-    assert len(kept) == round(0.5 * 12)
+    model = AUCClassifierCV("average", prior=0.2, temperature=2.0, random_state=0, **GRID).fit(X, y)
+    risks, noise = model.cv_results_["mean_test_risk"], model.selection_.noise
+    assert noise > 0
+    expected = np.nan_to_num(np.exp(-(risks - np.nanmin(risks)) / (2.0 * noise)))
+    expected[expected <= 1e-3] = 0
+    weights = model.cv_results_["weight"]
+    np.testing.assert_allclose(weights, expected / expected.sum(), atol=1e-12)
     total = 0
-    for i in kept:
+    for i in np.flatnonzero(weights):
         params = model.cv_results_["params"][i]
         single = AUCClassifier(
             risk="pnu",
@@ -184,9 +189,10 @@ def test_average_is_the_mean_of_standardised_scores():
             prior=0.2,
             basis=GaussianBasis(width=params["width"], centers=model.basis_.centers_),
         ).fit(X, y)
-        total = total + single.decision_function(X_test) / single.decision_function(X).std()
+        scores = single.decision_function(X_test) / single.decision_function(X).std()
+        total = total + weights[i] * scores
     ours = model.decision_function(X_test)
-    np.testing.assert_allclose(ours - ours.mean(), (total - total.mean()) / len(kept), atol=1e-7)
+    np.testing.assert_allclose(ours - ours.mean(), total - total.mean(), atol=1e-7)
 
 
 def test_one_positive_per_fold_and_fewer():
@@ -213,7 +219,7 @@ def test_refitting_and_the_grid_agree(monkeypatch):
 
     X, y, X_test, _ = draw(sizes=(10, 20, 100), d=4)
     settings = {"etas": (0.0, 0.5), "alphas": (0.1, 1.0), "basis": "identity", "prior": 0.2}
-    model = AUCClassifierCV("average", keep=1.0, random_state=0, **settings)
+    model = AUCClassifierCV("average", random_state=0, **settings)
     grid = clone(model).fit(X, y)
     monkeypatch.setattr(estimators_cv, "MATRIX_FREE_ABOVE", 2)
     monkeypatch.setattr(design, "MATRIX_FREE_ABOVE", 2)
@@ -258,6 +264,18 @@ def test_the_report_explains_the_choice():
     assert set(report.to_dict()) >= {"curves", "gain", "message"}
 
 
+def test_the_splitters_of_metrics_fit_in():
+    from pnuauc.metrics import RoleStratifiedKFold
+
+    X, y, X_test, truth = draw(sizes=(12, 20, 200), distance=1.5)
+    splitter = RoleStratifiedKFold(3, shuffle=True, random_state=0)
+    model = AUCClassifierCV(prior=0.2, cv=splitter, random_state=0, **GRID)
+    keep = y != 0
+    model.fit(X[keep], np.where(y == 1, 1, np.nan)[keep])
+    assert model.cv_results_["split2_test_risk"].shape == (4,)
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.8
+
+
 def test_folds_share_out_every_role():
     rows = {"P": np.arange(7), "N": np.arange(7, 40), "U": np.arange(40, 240)}
     folded = fold_rows(rows, 5, None, None, 0)
@@ -293,8 +311,8 @@ class Overlapping(FixedFolds):
         ({"cv": 1}, "at least 2 folds"),
         ({"cv": "five"}, "cv must be"),
         ({"cv": Overlapping(3)}, "overlap"),
-        ({"keep": 0}, "keep must be"),
-        ({"prior": None}, "needs prior"),
+        ({"temperature": 0}, "temperature must be"),
+        ({"prior": "high"}, "strictly between 0 and 1"),
     ],
 )
 def test_bad_settings_get_one_sentence(params, message):

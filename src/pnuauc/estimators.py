@@ -24,6 +24,7 @@ from pnuauc.exceptions import CorrectionWarning
 from pnuauc.fitting import fit_iteratively, fit_squared
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import Loss, get_loss
+from pnuauc.priors import default_prior
 from pnuauc.risks import RISKS, Risk, check_prior, get_risk
 from pnuauc.solvers import Correction
 
@@ -93,7 +94,8 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         Ridge.
     prior : float or prior estimator, optional
         Share of positives *among the unlabelled rows* (not in the population). Needed by every
-        risk that uses U. An object with ``fit(X, y)`` and ``prior_`` is fitted on the rows.
+        risk that uses U. An object with ``fit(X, y)`` and ``prior_`` is fitted on the rows; None
+        takes :func:`pnuauc.priors.default_prior` for the roles that there are.
     positive_label, negative_label, unlabeled_label : optional
         Values of y that stand for the roles.
     max_iter, tol : int, float
@@ -112,6 +114,8 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
     risk_ : str
         The risk that was used.
     prior_ : float or None
+        The prior that was used; an estimate is kept within [0.01, 0.99].
+    prior_estimator_ : fitted prior estimator, or None where a number was given
     correction_ : Correction
         What was done if the empirical risk had no minimum (``kind == "none"``: nothing).
     classes_ : ndarray, shape (2,)
@@ -194,7 +198,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
 
     def _make_risk(self, X: Any, roles: Roles) -> tuple[Risk, float | None]:
         uses_unlabeled = self.risk_ in {"pu", "nu"} or (self.risk_ == "pnu" and self.eta != 0)
-        prior = resolve_prior(self.prior, X, roles, needed=uses_unlabeled)
+        prior, self.prior_estimator_ = resolve_prior(self.prior, X, roles, needed=uses_unlabeled)
         return get_risk(self.risk_, prior=prior, eta=self.eta), prior
 
     def _make_basis(self) -> Any:
@@ -316,18 +320,25 @@ def choose_risk(risk: Any, roles: Roles) -> str:
     return str(risk)
 
 
-def resolve_prior(prior: Any, X: Any, roles: Roles, *, needed: bool) -> float | None:
-    """A number as it is; an estimator is fitted on the rows. Always the prior inside U."""
-    if hasattr(prior, "fit"):
-        return check_prior(float(clone(prior).fit(X, roles.codes).prior_)) if needed else None
-    if prior is None and not needed:
-        return None
-    if prior is None:
-        raise ValueError(
-            "This risk needs prior, the share of positives among the unlabelled rows: pass a "
-            "number strictly between 0 and 1."
-        )
-    return check_prior(prior)
+#: Bounds of an estimated prior: the NU risk divides by it, the PU risk by the rest.
+ESTIMATE_BOUNDS = (0.01, 0.99)
+
+
+def resolve_prior(
+    prior: Any, X: Any, roles: Roles, *, needed: bool
+) -> tuple[float | None, Any | None]:
+    """The prior inside U, and the fitted estimator where it was estimated.
+
+    A number is taken as it is. An estimator is fitted on the rows; None takes the default
+    estimator for the roles that there are (:func:`pnuauc.priors.default_prior`).
+    """
+    if isinstance(prior, (str, bytes)) or (prior is not None and not hasattr(prior, "fit")):
+        return check_prior(prior), None
+    if not needed:
+        return None, None
+    estimator = clone(prior) if prior is not None else default_prior(roles.setting)
+    estimator.fit(X, roles.plain)
+    return float(np.clip(estimator.prior_, *ESTIMATE_BOUNDS)), estimator
 
 
 def _warn_of(correction: Correction) -> None:

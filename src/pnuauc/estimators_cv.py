@@ -78,10 +78,12 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     Parameters
     ----------
     selection : {"average", "paper"}, default="average"
-        "paper" takes the candidate of lowest validation risk. "average" takes the best ``keep``
-        share of them and averages their standardised scores: with few labelled positives the
-        single best is mostly luck. Either way the result is linear in its parameters.
-    keep : float in (0, 1], default=0.1
+        "paper" takes the candidate of lowest validation risk. "average" averages the standardised
+        scores of all candidates, weighted by exp(-(risk - best) / (temperature * noise)): with
+        few labelled positives the single best is mostly luck. Either way the result is linear in
+        its parameters.
+    temperature : float, default=0.5
+        In standard errors of a validation risk; small values approach the single best.
     validation : {"paper", "variance", "combined"}, optional
         Weights of PN, PU and NU in the validation risk; by default "paper" with
         ``selection="paper"`` and "combined" with ``selection="average"``.
@@ -100,7 +102,8 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     loss : str, default="squared"
         Other losses fit every candidate on its own, which takes far longer.
     prior : float or prior estimator, optional
-        Share of positives *among the unlabelled rows*; estimated once, on all training rows.
+        Share of positives *among the unlabelled rows*; an estimator (None: the default one for
+        the roles that there are) is fitted once, on all training rows.
     cv : int or splitter, default=5
         Folds are dealt out by role; a splitter's test sets must not overlap.
     positive_label, negative_label, unlabeled_label : optional
@@ -120,7 +123,8 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     cv_results_ : dict of arrays
         ``param_width``, ``param_eta``, ``param_alpha``, ``params``, ``split{k}_test_risk``,
         ``mean_test_risk``, ``std_test_risk``, ``rank_test_risk``, ``mean_test_score`` (the AUC
-        estimate, 1 - risk), ``kept``. Ready for ``pandas.DataFrame(model.cv_results_)``.
+        estimate, 1 - risk), ``weight`` (in the final model). Ready for
+        ``pandas.DataFrame(model.cv_results_)``.
     best_params_, best_index_, best_score_
         The candidate of lowest validation risk, and its estimated AUC.
     best_estimator_ : AUCClassifier
@@ -130,8 +134,9 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     coef_ : ndarray
         Coefficients of the final model over ``basis_`` (widths side by side).
     n_corrected_ : int
-        Kept candidates whose empirical risk had no minimum and was projected.
-    basis_, prior_, risk_, classes_, intercept_, threshold_, n_iter_, n_features_in_
+        Kept candidates whose empirical risk had no minimum and was corrected.
+    basis_, prior_, prior_estimator_, risk_, classes_, intercept_, threshold_, n_iter_,
+    n_features_in_
 
     Examples
     --------
@@ -148,7 +153,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     def __init__(
         self,
         selection: str = "average",
-        keep: float = 0.1,
+        temperature: float = 0.5,
         validation: str | None = None,
         risk: str = "auto",
         etas: Sequence[float] = PAPER_ETAS,
@@ -170,7 +175,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         random_state: Any = None,
     ) -> None:
         self.selection = selection
-        self.keep = keep
+        self.temperature = temperature
         self.validation = validation
         self.risk = risk
         self.etas = etas
@@ -196,12 +201,14 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         self._check_choices()
         X, roles, _ = read_training_rows(self, X, y, None)
         self.risk_ = choose_risk(self.risk, roles)
-        self.prior_ = resolve_prior(self.prior, X, roles, needed="u" in self.risk_)
+        self.prior_, self.prior_estimator_ = resolve_prior(
+            self.prior, X, roles, needed="u" in self.risk_
+        )
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         rows = {r: i for r, i in rows_by_role(roles).items() if r.lower() in self.risk_}
         rows = {role: rows.get(role, np.empty(0, dtype=np.intp)) for role in "PNU"}
-        folded = fold_rows(rows, self.cv, X, roles.codes, rng)
+        folded = fold_rows(rows, self.cv, X, roles.plain, rng)
         self._fit_basis(X, seed)
         with progress_bar("AUCClassifierCV", self.verbose) as tick:
             engine = self._make_engine(X, folded, tick)
@@ -296,17 +303,15 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         setting = self.risk_.upper()
         default = "paper" if self.selection == "paper" else "combined"
         name = self.validation or default
-        criterion = validation_risks(
-            engine.held_out(fitted), self._candidates.eta, setting, self.prior_, name
+        usable = ~np.any([np.isnan(f.coef[:, 0]) for f in fitted], axis=0)
+        return validation_risks(
+            engine.held_out(fitted), self._candidates.eta, setting, self.prior_, name, usable
         )
-        dropped = np.any([np.isnan(f.coef[:, 0]) for f in fitted], axis=0)
-        criterion.fold_risks[:, dropped] = np.nan
-        return criterion
 
     def _choose(self, criterion: Criterion) -> Choice:
         if self.selection == "paper":
             return pick(criterion.mean, self._candidates)
-        return average(criterion.mean, self._candidates, self.keep)
+        return average(criterion, self._candidates, self.temperature)
 
     def _combine(self, choice: Choice, final: Fitted) -> None:
         """sum_c weight_c w_c / spread_c, per scale; only the kept scales are kept."""
@@ -342,8 +347,8 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         rank = np.empty(len(c), dtype=np.int32)
         values = np.where(np.isnan(mean), np.inf, mean)[order]
         rank[order] = 1 + np.searchsorted(values, values, side="left")
-        kept = np.zeros(len(c), dtype=bool)
-        kept[choice.kept] = True
+        weight = np.zeros(len(c))
+        weight[choice.kept] = choice.weights
         self.cv_results_ = {
             "param_width": c.width,
             "param_eta": c.eta,
@@ -354,7 +359,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
             "std_test_risk": criterion.std,
             "mean_test_score": 1.0 - mean,
             "rank_test_risk": rank,
-            "kept": kept,
+            "weight": weight,
         }
         self.best_index_ = int(choice.kept[0])
         self.best_params_ = self._params(self.best_index_)
@@ -413,7 +418,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         model.basis_ = self._basis_of(self._scale_of(self.best_index_))
         model.risk_, model.prior_ = "pnu", self.prior_
         model.classes_, model.n_iter_ = self.classes_, 1
-        model.correction_ = Correction("psd_projection" if corrected else "none")
+        model.correction_ = Correction("eigenvalue_floor" if corrected else "none")
         # the threshold of the averaged model means nothing on another scale of scores
         model.threshold_ = self._best_threshold
         model.intercept_ = -model.threshold_

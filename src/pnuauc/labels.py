@@ -93,6 +93,11 @@ class Roles:
         kinds = {type(label) for label in pair}
         return np.array(pair) if len(kinds) == 1 else np.array(pair, dtype=object)
 
+    @property
+    def plain(self) -> NDArray[np.float64]:
+        """Labels in the one coding nobody can misread: 1, 0 and NaN, shape (n,)."""
+        return np.where(self.codes == UNLABELED, np.nan, self.codes)
+
     def require(self, *roles: str, purpose: str, at_least: int = 1) -> None:
         """Raise :class:`MissingRoleError` unless each of ``roles`` has ``at_least`` rows."""
         for role in roles:

@@ -4,11 +4,13 @@ An empirical PU or NU risk need not have a minimum: the squared one can be indef
 exponential one unbounded below. A saddle or a divergence is never returned. What is done instead,
 and that it was done, is told by a :class:`Correction`:
 
-- squared loss: the quadratic part is projected on the positive semi-definite matrices (negative
-  eigenvalues set to zero). The matrix it estimates, E (phi - phi')(phi - phi')' over pairs of a
-  positive and a negative row, is semi-definite, so the projection only moves the estimate nearer
-  to its target. Raising the ridge instead was refused: it shrinks every direction for the sake of
-  a few.
+- squared loss: eigenvalues of the quadratic part below f = -(lowest eigenvalue) are raised to f.
+  The matrix it estimates, E (phi - phi')(phi - phi')' over pairs of a positive and a negative
+  row, has no negative eigenvalue, so f is the size of the estimation error, and eigenvalues below
+  it are indistinguishable from zero. Setting only the negative ones to zero was refused: it frees
+  the noisiest directions from all but the ridge (with NU data on nine of the paper's sets and
+  alpha = .01 the AUC was 66.6 with the floor at f and 54.3 with that at zero). Without a matrix
+  (matrix-free), the ridge is raised by f instead.
 - other losses: each part of the risk that can become negative enters through the smooth floor
   s(r) = (r + sqrt(r^2 + d^2)) / 2, d = 1e-3: equal to r to within d^2/(4r) where the risk is
   positive, never below zero. The risk it estimates is never negative either.
@@ -39,11 +41,11 @@ class Correction:
 
     Attributes
     ----------
-    kind : {"none", "psd_projection", "non_negative"}
+    kind : {"none", "eigenvalue_floor", "raised_ridge", "non_negative"}
     message : str
         One sentence for the user; empty when nothing was done.
     n_negative : int
-        Negative eigenvalues set to zero (projection), or parts held at the floor.
+        Negative eigenvalues (1 if only the lowest was looked for), or parts held at the floor.
     lowest : float
         The most negative eigenvalue, or the lowest value of a part, before the correction.
     """
@@ -82,8 +84,8 @@ def solve_ridge(form: QuadraticForm, alphas: Sequence[float], tol: float = 1e-10
     values, vectors = np.linalg.eigh(form.quadratic)
     scale = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
     negative = values < -1e-10 * scale
-    correction = _projection(values[negative])
-    kept = np.maximum(values, 0.0)
+    correction = _lifted("eigenvalue_floor", values[negative])
+    kept = np.maximum(values, -correction.lowest)
     rotated = vectors.T @ form.linear
     coefs = []
     for alpha in alphas:
@@ -115,30 +117,27 @@ def _solve_directly(form: QuadraticForm, alphas: Sequence[float]) -> NDArray[np.
         return np.array([linalg.lstsq(system, form.linear)[0] for system in systems])
 
 
-def _projection(removed: NDArray[np.float64]) -> Correction:
-    if not len(removed):
+def _lifted(kind: str, negative: NDArray[np.float64]) -> Correction:
+    if not len(negative):
         return Correction()
     return Correction(
-        "psd_projection",
-        f"The empirical risk has no minimum: {len(removed)} direction(s) of negative curvature "
-        f"(lowest {removed.min():.3g}) were flattened. More rows, a smaller |eta|, or a better "
-        "prior avoid this.",
-        len(removed),
-        float(removed.min()),
+        kind,
+        f"The empirical risk has no minimum: negative curvature (lowest {negative.min():.3g}) was "
+        "lifted. More rows, a smaller |eta|, or a better prior avoid this.",
+        len(negative),
+        float(negative.min()),
     )
 
 
 def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float) -> RidgeSolution:
     operator, correction = form.quadratic, Correction()
     if not form.convex:
-        values, vectors = _negative_eigenpairs(operator)
-        correction = _projection(values)
-        if correction:
-            operator = _deflated(operator, values, vectors)
+        correction = _lifted("raised_ridge", _negative_eigenvalue(operator))
+    lift = -correction.lowest
     coefs, n_iter = [], 0
     for alpha in alphas:
 
-        def apply(v: NDArray[Any], shift: float = alpha) -> NDArray[Any]:
+        def apply(v: NDArray[Any], shift: float = alpha + lift) -> NDArray[Any]:
             return operator.matvec(v) + shift * np.ravel(v)
 
         system = LinearOperator(operator.shape, matvec=apply, dtype=np.float64)
@@ -156,32 +155,14 @@ def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float)
     return RidgeSolution(np.array(coefs), correction, n_iter)
 
 
-def _negative_eigenpairs(
-    operator: LinearOperator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """All negative eigenvalues and their vectors, by Lanczos from the low end, k doubling."""
-    b = operator.shape[0]
-    start = np.random.default_rng(0).standard_normal(b)  # fixed: fits must be repeatable
-    largest = float(eigsh(operator, k=1, which="LA", tol=1e-2, v0=start)[0][0])
-    k = 4
-    while True:
-        values, vectors = eigsh(operator, k=k, which="SA", tol=1e-8, v0=start)
-        negative = values < -1e-10 * max(abs(largest), float(-values.min()))
-        if not negative.all() or 2 * k >= b - 1:
-            return values[negative], vectors[:, negative]
-        k *= 2
-
-
-def _deflated(
-    operator: LinearOperator, values: NDArray[np.float64], vectors: NDArray[np.float64]
-) -> LinearOperator:
-    """operator - sum value v v': the projection on the semi-definite operators."""
-
-    def apply(v: NDArray[Any]) -> NDArray[Any]:
-        v = np.ravel(v)
-        return operator.matvec(v) - vectors @ (values * (vectors.T @ v))
-
-    return LinearOperator(operator.shape, matvec=apply, rmatvec=apply, dtype=np.float64)
+def _negative_eigenvalue(operator: LinearOperator) -> NDArray[np.float64]:
+    """The lowest eigenvalue if it is negative beyond rounding, by Lanczos; else nothing."""
+    start = np.random.default_rng(0).standard_normal(operator.shape[0])  # fits must be repeatable
+    ends = [
+        eigsh(operator, k=1, which=end, tol=1e-4, v0=start, return_eigenvectors=False)
+        for end in ("SA", "LA")
+    ]
+    return ends[0][ends[0] < -1e-10 * np.abs(ends).max()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,14 +54,22 @@ def pick(risks: NDArray[np.float64], candidates: Candidates) -> Choice:
     return Choice(order_of(risks, candidates)[:1], np.ones(1))
 
 
-def average(risks: NDArray[np.float64], candidates: Candidates, keep: float) -> Choice:
-    """The best ``keep`` share of the candidates, equally weighted after standardising scores."""
-    if not 0 < keep <= 1:
-        raise ValueError(f"keep must be a share in (0, 1]; got {keep!r}.")
-    usable = int(np.count_nonzero(~np.isnan(risks)))
-    n_keep = max(1, min(usable, round(keep * len(candidates))))
-    kept = order_of(risks, candidates)[:n_keep]
-    return Choice(kept, np.full(n_keep, 1.0 / n_keep))
+def average(criterion: Criterion, candidates: Candidates, temperature: float) -> Choice:
+    """All candidates, weighted by exp(-(risk - best risk) / (temperature * noise)).
+
+    ``noise`` is the standard error of a validation risk: candidates that cannot be told apart
+    share the weight, clearly worse ones fade. Weights below a thousandth of the best are cut.
+    """
+    if not (np.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature must be a positive number; got {temperature!r}.")
+    risks = criterion.mean
+    order = order_of(risks, candidates)
+    order = order[~np.isnan(risks[order])]
+    excess = risks[order] - risks[order[0]]
+    # a noise of zero (all placements equal) leaves the candidates that tie with the best
+    weights = np.exp(-excess / max(temperature * criterion.noise, 1e-9))
+    kept = weights > 1e-3
+    return Choice(order[kept], weights[kept] / weights[kept].sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +95,8 @@ class SelectionReport:
         a sample of rows: 1 means that the unlabelled rows changed no ranking.
     n_dropped : int
         Candidates whose empirical risk had no minimum on some fold; they were not considered.
+    noise : float
+        Standard error of a validation risk.
     message : str
         The above in words.
     """
@@ -101,6 +111,7 @@ class SelectionReport:
     gain_std_error: float | None
     rank_correlation: float | None = None
     n_dropped: int = 0
+    noise: float = 0.0
     message: str = field(default="")
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,6 +149,7 @@ def explain(
         gain_std_error=gain_error,
         rank_correlation=rank_correlation,
         n_dropped=int(np.isnan(mean).sum()),
+        noise=criterion.noise,
     )
     message = _in_words(report, len(choice.kept))
     if report.n_dropped:

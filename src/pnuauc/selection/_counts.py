@@ -56,6 +56,16 @@ class FoldCounts:
         nothing = np.zeros(shape, dtype=np.int64)
         return cls(positive, negative, nothing, nothing, 0)
 
+    def of(self, candidates: NDArray[np.bool_]) -> FoldCounts:
+        """The same for some of the candidates."""
+        return FoldCounts(
+            self.positive[candidates],
+            self.negative[candidates],
+            self.below[candidates],
+            self.upto[candidates],
+            self.n_unlabeled,
+        )
+
     def risks(self, prior: float | None) -> dict[str, NDArray[np.float64]]:
         """Zero-one R_PN, R_PU, R_NU per candidate, shape (c,); NaN where rows are missing."""
         n_p, n_n = self.positive.shape[1], self.negative.shape[1]

@@ -35,13 +35,17 @@ class Criterion:
 
     name : str
     fold_risks : ndarray, shape (n_folds, n_candidates)
-        NaN where a fold lacks the rows for it.
+        NaN where a fold lacks the rows for it, and for candidates that are out of the running.
     weights : dict of "eta >= 0" / "eta < 0" / "all" -> (w_PN, w_PU, w_NU)
+    noise : float
+        Standard error of a candidate's validation risk (root mean square over candidates), by
+        Hoeffding projections: what a difference must be measured against.
     """
 
     name: str
     fold_risks: NDArray[np.float64]
     weights: dict[str, tuple[float, float, float]]
+    noise: float
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -68,73 +72,101 @@ def validation_risks(
     setting: str,
     prior: float | None,
     name: str,
+    usable: NDArray[np.bool_] | None = None,
 ) -> Criterion:
     """One risk per fold and candidate.
 
     etas : ndarray, shape (n_candidates,)
     setting : "PN", "PU", "NU" or "PNU"; the first three leave no choice of weights
     prior : share of positives among the unlabelled rows
+    usable : ndarray of bool, shape (n_candidates,), optional
+        False takes a candidate out of the running: its risks are NaN and it has no say in weights.
     """
+    if name not in CRITERIA:
+        known = ", ".join(map(repr, CRITERIA))
+        raise ValueError(f"validation must be one of {known}; got {name!r}.")
     parts = np.array([[c.risks(prior)[part] for part in PARTS] for c in counts])  # (K, 3, c)
+    if usable is not None and usable.any():
+        counts = [c.of(usable) for c in counts]
+        parts[:, :, ~usable] = np.nan
+    covariance = risk_covariance(counts, prior)
     if setting != "PNU" or prior is None:
         only = setting if setting in PARTS else "PN"
         chosen = (float(only == "PN"), float(only == "PU"), float(only == "NU"))
-        return Criterion(name, parts[:, PARTS.index(only)], {"all": chosen})
-    weights = _weights(name, counts, prior)
+        weights = {"all": chosen}
+    else:
+        weights = _weights(name, counts, prior, covariance)
     per_candidate = np.array(
         [weights.get("all") or weights["eta >= 0" if eta >= 0 else "eta < 0"] for eta in etas]
     )
     # a part of weight zero must not turn the sum into NaN where its rows are missing
     used = per_candidate.T[None] * np.where(per_candidate.T[None] == 0, 0.0, parts)
-    return Criterion(name, used.sum(axis=1), weights)
+    if usable is not None:
+        used[:, :, ~usable] = np.nan
+    typical = np.array(weights.get("all") or weights["eta >= 0"])
+    noise = float(np.sqrt(max(typical @ covariance @ typical, 0.0)))
+    return Criterion(name, used.sum(axis=1), weights, noise)
 
 
 def _weights(
-    name: str, counts: Sequence[FoldCounts], prior: float
+    name: str, counts: Sequence[FoldCounts], prior: float, covariance: NDArray[np.float64]
 ) -> dict[str, tuple[float, float, float]]:
     if name == "paper":
         n_p = sum(c.positive.shape[1] for c in counts)
         n_n = sum(c.negative.shape[1] for c in counts)
         pnpu, pnnu = gamma_bar(prior, n_p, n_n)
         return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
-    covariance = risk_covariance(counts, prior)
     if name == "variance":
         pnpu, pnnu = (_least_variance(covariance, other) for other in (1, 2))
         return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
-    if name == "combined":
-        return {"all": _least_variance_simplex(covariance)}
-    raise ValueError(f"validation must be one of {', '.join(map(repr, CRITERIA))}; got {name!r}.")
+    return {"all": _least_variance_simplex(covariance)}
 
 
-def risk_covariance(counts: Sequence[FoldCounts], prior: float) -> NDArray[np.float64]:
+def risk_covariance(counts: Sequence[FoldCounts], prior: float | None) -> NDArray[np.float64]:
     """Covariance matrix of (R_PN, R_PU, R_NU), mean over candidates, by Hoeffding projections.
 
     Var = sum over roles of Var(projection on that role's rows) / n_role. A row's projection is
     its placement among the rows it is compared with; placements are pooled over folds, since a
-    fold may hold a single positive.
+    fold may hold a single positive. Entries of a risk whose roles are missing are zero.
     """
-    n_p = [c.positive.shape[1] for c in counts]
-    p_pn = np.concatenate([c.pn_placements() for c in counts], axis=1)
-    n_pn = np.concatenate([c.np_placements() for c in counts], axis=1)
-    above = [0.5 * (c.below + c.upto) / c.n_unlabeled for c in counts]
-    p_pu = np.concatenate([a[:, :n] for a, n in zip(above, n_p, strict=True)], axis=1)
-    n_nu = np.concatenate([1.0 - a[:, n:] for a, n in zip(above, n_p, strict=True)], axis=1)
     total = np.zeros((3, 3))
-    total[np.ix_([0, 1], [0, 1])] += _projection(p_pn, p_pu / (1.0 - prior))
-    total[np.ix_([0, 2], [0, 2])] += _projection(n_pn, n_nu / prior)
-    spread = np.mean([c.unlabeled_spread().mean(axis=0) for c in counts], axis=0)
-    scale = np.array([1.0 / (1.0 - prior), 1.0 / prior])
-    n_u = sum(c.n_unlabeled for c in counts)
-    total[np.ix_([1, 2], [1, 2])] += spread * np.outer(scale, scale) / n_u
+    have_p = any(c.positive.shape[1] for c in counts)
+    have_n = any(c.negative.shape[1] for c in counts)
+    have_u = prior is not None and all(c.n_unlabeled for c in counts)
+    n_p = [c.positive.shape[1] for c in counts]
+    below = [0.5 * (c.below + c.upto) / max(c.n_unlabeled, 1) for c in counts]
+    both = [c for c in counts if c.positive.shape[1] and c.negative.shape[1]]
+    p_rows = {0: [c.pn_placements() for c in both]}
+    n_rows = {0: [c.np_placements() for c in both]}
+    if prior is not None and have_u:
+        p_rows[1] = [share[:, :n] / (1.0 - prior) for share, n in zip(below, n_p, strict=True)]
+        n_rows[2] = [(1.0 - share[:, n:]) / prior for share, n in zip(below, n_p, strict=True)]
+    for rows, present in ((p_rows, have_p), (n_rows, have_n)):
+        if present:
+            _add_projection(
+                total, {part: np.concatenate(r, axis=1) for part, r in rows.items() if r}
+            )
+    if prior is not None and have_u and (have_p or have_n):
+        spread = np.mean([c.unlabeled_spread().mean(axis=0) for c in counts], axis=0)
+        scale = np.array([1.0 / (1.0 - prior), 1.0 / prior])
+        n_u = sum(c.n_unlabeled for c in counts)
+        total[np.ix_([1, 2], [1, 2])] += spread * np.outer(scale, scale) / n_u
     return total
 
 
-def _projection(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over candidates of the covariance of two placements over rows, divided by rows."""
-    stacked = np.stack([a, b])
+def _add_projection(total: NDArray[np.float64], placements: dict[int, NDArray[np.float64]]) -> None:
+    """Add the covariance of placements over one role's rows, divided by the number of rows."""
+    sizes = {values.shape[1] for values in placements.values()}
+    if len(sizes) != 1:  # a fold without the other labelled class: each part on its own
+        for part, values in placements.items():
+            _add_projection(total, {part: values})
+        return
+    (n,) = sizes
+    parts = list(placements)
+    stacked = np.stack([placements[part] for part in parts])
     stacked = stacked - stacked.mean(axis=2, keepdims=True)
-    n = a.shape[1]
-    return np.einsum("icn,jcn->ij", stacked, stacked) / (len(a) * max(n - 1, 1) * n)
+    found = np.einsum("icn,jcn->ij", stacked, stacked) / (stacked.shape[1] * max(n - 1, 1) * n)
+    total[np.ix_(parts, parts)] += found
 
 
 def _least_variance(s: NDArray[np.float64], other: int) -> float:

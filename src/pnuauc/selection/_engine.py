@@ -38,7 +38,7 @@ class Fitted:
     """Every candidate on one training set, candidates in the order (scale, eta, alpha).
 
     coef : ndarray, shape (n_candidates, b)
-        NaN for a candidate whose empirical risk has no minimum and that was not projected.
+        NaN for a candidate whose empirical risk has no minimum and that was not corrected.
     spread : ndarray, shape (n_candidates,)
         Standard deviation of the candidate's scores over all training rows.
     corrected : ndarray of bool, shape (n_candidates,)
@@ -144,7 +144,7 @@ class Engine:
         """Every candidate with each fold left out in turn.
 
         A candidate whose risk has no minimum is left NaN. Where the grid lacks eta = 0, the one
-        that always has a minimum, it is projected instead (see :mod:`pnuauc.solvers`).
+        that always has a minimum, it is corrected instead (see :mod:`pnuauc.solvers`).
         """
         n_scales = self.shape[0]
         jobs = [(out, j) for out in range(self.folded.n_folds) for j in range(n_scales)]
@@ -160,14 +160,14 @@ class Engine:
         ]
 
     def fit_all(self, kept: NDArray[np.intp]) -> Fitted:
-        """The kept candidates on all rows, projected where there is no minimum."""
+        """The kept candidates on all rows, corrected where there is no minimum."""
         places = np.array(np.unravel_index(kept, self.shape)).T
         jobs = sorted({(int(j), int(e)) for j, e, _ in places})
 
         def solve(job: tuple[int, int]) -> Fitted:
             j, e = job
             moments = self._training(None, j)
-            return _solve_all([self.risks[e]], self.alphas, moments, "project")
+            return _solve_all([self.risks[e]], self.alphas, moments, "correct")
 
         solved = dict(zip(jobs, self._map(solve, jobs), strict=True))
         rows = [(solved[int(j), int(e)], int(a)) for j, e, a in places]
@@ -180,7 +180,7 @@ class Engine:
     @property
     def _indefinite(self) -> str:
         """What to do with a risk that has no minimum: with other etas to choose from, drop it."""
-        return "drop" if any(risk.roles == "PN" for risk in self.risks) else "project"
+        return "drop" if any(risk.roles == "PN" for risk in self.risks) else "correct"
 
     def _map(self, function: Callable[[Any], Fitted], jobs: list[Any]) -> list[Fitted]:
         # many small systems: BLAS threads cost more than they give, threads over systems do not
@@ -260,7 +260,7 @@ def _stack(parts: list[Fitted]) -> Fitted:
 def _solve_all(
     risks: Sequence[Risk], alphas: Sequence[float], moments: dict[str, Moments], indefinite: str
 ) -> Fitted:
-    """All (eta, alpha) of one scale on one training set; ``indefinite`` is "drop" or "project"."""
+    """All (eta, alpha) of one scale on one training set; ``indefinite`` is "drop" or "correct"."""
     b = len(next(iter(moments.values())).mean)
     coef = np.full((len(risks), len(alphas), b), np.nan)
     corrected = np.ones((len(risks), len(alphas)), dtype=bool)

@@ -25,7 +25,7 @@ class FoldedRows:
 
 
 def fold_rows(
-    rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, codes: Any, random_state: Any
+    rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, labels: Any, random_state: Any
 ) -> FoldedRows:
     """Split the rows of every role into folds.
 
@@ -33,10 +33,10 @@ def fold_rows(
     ----------
     rows : dict of role letter -> row numbers
     cv : int or splitter
-        An int deals the rows of each role out at random. A splitter's ``split(X, codes)`` must
+        An int deals the rows of each role out at random. A splitter's ``split(X, labels)`` must
         give test sets that share no row; rows in no test set are always trained on.
-    codes : ndarray, shape (n,)
-        1/0/-1, what the splitter sees as y.
+    labels : ndarray, shape (n,)
+        1, 0 and NaN: what the splitter sees as y.
 
     Fewer positives (or negatives) than folds: as many folds as there are.
     """
@@ -61,12 +61,14 @@ def fold_rows(
         raise ValueError(
             f"cv must be a number of folds or a splitter with split(X, y); got {cv!r}."
         )
-    return _from_splitter(rows, cv, X, codes)
+    return _from_splitter(rows, cv, X, labels)
 
 
-def _from_splitter(rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, codes: Any) -> FoldedRows:
-    tests = [np.asarray(test) for _, test in cv.split(X, codes)]
-    place = np.full(len(codes), -1)
+def _from_splitter(
+    rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, labels: Any
+) -> FoldedRows:
+    tests = [np.asarray(test) for _, test in cv.split(X, labels)]
+    place = np.full(len(labels), -1)
     for k, test in enumerate(tests):
         if (place[test] >= 0).any():
             raise ValueError(
