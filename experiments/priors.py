@@ -86,7 +86,7 @@ PU_METHODS = {
     "pearson": PearsonPrior,
     "placement": PlacementPrior,
 }
-SSL_METHODS = {
+SSL_METHODS = {"energy_guarded_1.0": ("guarded", 1.0)} | {
     f"energy_{kind}_{alpha}": (kind, alpha) for alpha in (0.5, 1.0, 1.5) for kind in "VU"
 }
 
@@ -111,20 +111,25 @@ def cells(table: str) -> Iterator[Cell]:
         for name in names:
             for prior in (0.1, 0.2):
                 yield Cell(table, name, 100, 0, 1000, prior, methods)
-    elif table in ("3", "balanced"):
+    elif table == "3":
         for name in PAPER_SSL + GENERATED:
             for n_labeled in (50, 100):
                 for prior in (0.1, 0.2):
-                    n_p = round(n_labeled * (prior if table == "3" else 0.5))
-                    yield Cell(table, name, n_p, n_labeled - n_p, 1000, prior, tuple(SSL_METHODS))
+                    n_p = round(n_labeled * prior)
+                    methods = tuple(m for m in SSL_METHODS if m.endswith("1.0"))
+                    yield Cell(table, name, n_p, n_labeled - n_p, 1000, prior, methods)
+    elif table == "balanced":
+        for name in PAPER_SSL:
+            for prior in (0.1, 0.2):
+                yield Cell(table, name, 25, 25, 1000, prior, tuple(SSL_METHODS))
     elif table == "high":
         for name in PAPER_PU:
             for prior in (0.5, 0.8):
                 yield Cell(table, name, 100, 0, 500, prior, ("penalized_l1", "placement"))
     else:  # coverage
         for name in ("gen-twonorm", "gen-waveform", "gen-banana", "gen-ringnorm", "magic"):
-            for n_p, n_n in ((5, 45), (25, 25)):  # the interval is the same for V and U
-                yield Cell(table, name, n_p, n_n, 1000, 0.1, ("energy_V_1.0",))
+            for n_p, n_n in ((5, 45), (25, 25)):  # the interval is the same for all statistics
+                yield Cell(table, name, n_p, n_n, 1000, 0.1, ("energy_guarded_1.0",))
 
 
 def model(method: str) -> BasePrior:
@@ -291,7 +296,7 @@ def errors(rows: pd.DataFrame, table: str) -> str:
 
 
 def coverage(rows: pd.DataFrame) -> str:
-    part = rows[(rows.table == "coverage") & (rows.method == "energy_V_1.0")]
+    part = rows[(rows.table == "coverage") & (rows.method == "energy_guarded_1.0")]
     lines = []
     for (name, n_p, n_n), cell in part.groupby(["dataset", "n_positive", "n_negative"], sort=False):
         covers = (cell.low <= cell.prior) & (cell.prior <= cell.high)

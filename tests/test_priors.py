@@ -81,7 +81,9 @@ def test_text_with_1_6_million_columns(name: str) -> None:
     rows = np.repeat(np.arange(len(y)), 12)
     X = sparse.csr_matrix((np.ones(rows.size), (rows, columns.ravel())), shape=(len(y), 1_619_223))
     model = make(name).fit(X, y)
-    assert abs(model.prior_ - topic[y == -1].mean()) < 0.2
+    # with 40 positives the matching estimators are far too high, on any data
+    margin = {"energy": 0.1, "placement": 0.1}.get(name, 0.3)
+    assert abs(model.prior_ - topic[y == -1].mean()) < margin
 
 
 @pytest.mark.parametrize("name", PRIORS)
@@ -175,14 +177,19 @@ def brute_force(P, N, U, alpha, statistic):
     def mean(A, B):
         return (cdist(A, B) ** alpha).mean()
 
-    n, m = len(P), len(N)
-    pp, nn = mean(P, P), mean(N, N)
-    if statistic == "U":
-        pp, nn = pp * n / (n - 1), nn * m / (m - 1)
-    return (mean(N, U) - mean(P, U) + mean(P, N) - nn) / (2 * mean(P, N) - pp - nn)
+    def parts(p_factor, n_factor):
+        pp, nn = mean(P, P) * p_factor, mean(N, N) * n_factor
+        return mean(N, U) - mean(P, U) + mean(P, N) - nn, 2 * mean(P, N) - pp - nn
+
+    v, u = parts(1, 1), parts(len(P) / (len(P) - 1), len(N) / (len(N) - 1))
+    if statistic == "guarded" and u[1] < v[1] / 2:
+        share = (v[1] / 2 - u[1]) / (v[1] - u[1])
+        return ((1 - share) * u[0] + share * v[0]) / (v[1] / 2)
+    chosen = v if statistic == "V" else u
+    return chosen[0] / chosen[1]
 
 
-@pytest.mark.parametrize("statistic", ["U", "V"])
+@pytest.mark.parametrize("statistic", ["U", "V", "guarded"])
 @pytest.mark.parametrize("alpha", [0.5, 1, 1.7])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 def test_energy_equals_sums_over_pairs(statistic, alpha, container, monkeypatch) -> None:
@@ -200,7 +207,7 @@ def test_energy_equals_sums_over_pairs(statistic, alpha, container, monkeypatch)
     seed=st.integers(0, 50),
     shift=st.floats(-1e6, 1e6),
     scale=st.floats(1e-3, 1e3),
-    statistic=st.sampled_from(["U", "V"]),
+    statistic=st.sampled_from(["U", "V", "guarded"]),
 )
 def test_energy_ignores_shift_scale_and_order_and_mirrors(seed, shift, scale, statistic) -> None:
     s = draw(n_p=8, n_n=20, n_u=60, seed=seed)
@@ -213,6 +220,21 @@ def test_energy_ignores_shift_scale_and_order_and_mirrors(seed, shift, scale, st
     swapped = np.where(s.y == -1, -1, 1 - s.y)
     mirrored = model.fit(s.X, swapped).diagnostics_[f"estimate_{statistic.lower()}"]
     assert mirrored == pytest.approx(1 - value, abs=1e-9)
+
+
+def test_guard_acts_where_the_unbiased_denominator_fails() -> None:
+    """Three rows a class of one law: U's denominator is often below 0, the guarded ratio finite."""
+    acted = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((60, 2)), np.repeat([1, 0, -1], [3, 3, 54])
+        model = EnergyDistancePrior(on_unidentified="ignore", random_state=0).fit(X, y)
+        P, N, U = (X[y == c] for c in (1, 0, -1))
+        assert model.diagnostics_["estimate_guarded"] == pytest.approx(
+            brute_force(P, N, U, 1, "guarded")
+        )
+        acted += model.diagnostics_["denominator"] <= 0
+    assert acted > 10
 
 
 def test_v_statistic_leans_to_the_labelled_share_and_u_does_not() -> None:
