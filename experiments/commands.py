@@ -26,19 +26,19 @@ def run(options: argparse.Namespace) -> int:
         _priors(name[-1], options)
     elif name in ("figure1", "figure2"):
         figures.draw_variance(options.results, options.trials)
+        print(report.differences(name))
     elif name in TIMES:
         _run_experiment(config, TIMES[name], options)
         print(figures.draw_times(config, name, TIMES[name], options.results))
+        print(f"\n{report.differences(name)}")
     elif name in config.experiments:
         _run_experiment(config, name, options)
-        if name.startswith("figure"):
+        if name in figures.DRAW:
             print(figures.DRAW[name](config, options.results))
         else:
-            print(
-                tables.write_table(
-                    tables.make_table(config, name, options.results), options.results
-                )
-            )
+            table = tables.make_table(config, name, options.results)
+            print(tables.write_table(table, options.results))
+        print(f"\n{report.differences(name)}")
     else:
         raise ValueError(f"There is no experiment {options.name!r}.\n{_overview(config)}")
     return 0
@@ -69,7 +69,7 @@ def _priors(table: str, options: argparse.Namespace) -> None:
         priors.run(table, 50 if options.trials is None else options.trials)
     text = report.priors_part(table, options.results)
     (options.results / f"table{table}.md").write_text(text + "\n", encoding="utf-8")
-    print(text)
+    print(f"{text}\n\n{report.differences(f'table{table}')}")
 
 
 def _overview(config: Config) -> str:

@@ -18,7 +18,7 @@ from experiments.store import read_rows
 from experiments.summary import cells, trials_of
 from experiments.tables import make_table, markdown
 
-__all__ = ["priors_part", "write"]
+__all__ = ["differences", "priors_part", "write"]
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs" / "reproduction.md"
@@ -26,8 +26,7 @@ DOCS = HERE.parent / "docs" / "reproduction.md"
 
 def write(config: Config, results: Path, target: Path = DOCS) -> Path:
     """Write the whole document; return its path relative to the repository."""
-    with open(HERE / "remarks.toml", "rb") as file:
-        remarks = tomllib.load(file)
+    remarks = _remarks()
     parts = [
         "# The paper's experiments, run again",
         "",
@@ -50,6 +49,17 @@ def write(config: Config, results: Path, target: Path = DOCS) -> Path:
     return target.relative_to(HERE.parent) if target.is_relative_to(HERE.parent) else target
 
 
+def _remarks() -> dict[str, Any]:
+    with open(HERE / "remarks.toml", "rb") as file:
+        return tomllib.load(file)
+
+
+def differences(name: str) -> str:
+    """What differs from the paper in one experiment, as a Markdown list."""
+    lines = _remarks().get(name, {}).get("differs", ["Nothing is known to differ."])
+    return "\n".join(["What differs from the paper:", "", *(f"- {line}" for line in lines)])
+
+
 _ORDER = [
     *("figure1", "figure2", "table1", "table2", "figure3", "table3", "table4", "figure4"),
     *("table5", "figure5", "figure6", "figure7"),
@@ -66,9 +76,7 @@ def _section(
     if "says" in words:
         lines += [f"The paper: {words['says']}", ""]
     lines += [_body(name, config, results, target), ""]
-    if words.get("differs"):
-        lines += ["What differs from the paper:", ""]
-        lines += [f"- {line}" for line in words["differs"]] + [""]
+    lines += [differences(name), ""]
     if words.get("why"):
         lines += [words["why"].strip(), ""]
     return "\n".join(lines)
