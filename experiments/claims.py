@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from experiments.config import Config, Setting
-from experiments.summary import Cell, cells
+from experiments.summary import PAPER, Cell, cells
 from experiments.tables import TOLERANCE, Table, make_table, within
 
 __all__ = ["Claim", "claims"]
@@ -29,7 +30,7 @@ class Claim:
 def claims(config: Config, results: Path) -> list[Claim]:
     """All claims that the rows at hand can speak to."""
     found: list[Claim] = []
-    for check in (_table2, _table4, _table5, _figure6, _figure7, _times):
+    for check in (_variance, _priors, _table2, _table4, _table5, _figure6, _figure7, _times):
         found += check(config, results)
     return found
 
@@ -38,6 +39,65 @@ def _verdict(holds: int, total: int) -> str:
     if total == 0:
         return "open"
     return "yes" if holds == total else "no" if holds == 0 else "partly"
+
+
+def _variance(config: Config, results: Path) -> Iterator[Claim]:
+    """Figures 1 and 2: lowest ratio of variances over eta > 0, by curve."""
+    path = results / "figures12.csv"
+    if not path.exists():
+        return
+    curves: dict[tuple[str, str, str], list[float]] = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if float(row["eta"]) > 0:
+                key = (row["figure"], row["train_positive"], row["prior"])
+                curves.setdefault(key, []).append(float(row["ratio"]))
+    for figure, what in (("1", "at every training size"), ("2", "at priors .1, .2 and .3")):
+        lowest = {key: min(values) for key, values in curves.items() if key[0] == figure}
+        yield Claim(
+            f"Figure {figure}",
+            f"some eta > 0 brings the variance below that of the PN risk, {what}",
+            _verdict(sum(v < 1 for v in lowest.values()), len(lowest)),
+            ", ".join(f"{v:.2f} (nP = {n}, prior {p})" for (_, n, p), v in lowest.items()),
+        )
+
+
+def _priors(config: Config, results: Path) -> Iterator[Claim]:
+    """Tables 1 and 3: the paper's estimators, ours against the printed means."""
+    path = results / "priors.csv"
+    if not path.exists():
+        return
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    for table, method, name, tolerance in (
+        ("1", "penalized_l1", "table1_pu_prior.csv", 0.05),
+        ("3", "energy_V_1.0", "table3_ssl_prior.csv", 0.02),
+    ):
+        ours: dict[tuple[str, int, float], list[float]] = {}
+        for row in rows:
+            if (row["table"], row["method"]) == (table, method):
+                n_labeled = int(row["n_positive"]) + int(row["n_negative"])
+                key = (row["dataset"], n_labeled, float(row["prior"]))
+                ours.setdefault(key, []).append(float(row["estimate"]))
+        gaps, errors = [], []
+        with open(PAPER / name, newline="") as file:
+            for row in csv.DictReader(file):
+                n_labeled = int(row.get("n_labeled", 100))
+                key = (row["dataset"].lower(), n_labeled, float(row["theta_p"]))
+                if key in ours:
+                    mean = float(np.mean(ours[key]))
+                    gaps.append(abs(mean - float(row["estimate"])))
+                    errors.append((abs(mean - key[2]), abs(float(row["estimate"]) - key[2])))
+        near = sum(gap <= tolerance + 0.005 for gap in gaps)  # the paper prints two digits
+        if gaps:
+            mine, theirs = np.mean(errors, axis=0)
+            yield Claim(
+                f"Table {table}",
+                f"the paper's estimator gives the printed mean to within {tolerance:g}",
+                _verdict(near, len(gaps)),
+                f"{near} of {len(gaps)} cells; mean error of the cell means {mine:.3f}, in the "
+                f"paper {theirs:.3f}",
+            )
 
 
 def _table2(config: Config, results: Path) -> Iterator[Claim]:
