@@ -330,13 +330,19 @@ def resolve_prior(
     """The prior inside U, and the fitted estimator where it was estimated.
 
     A number is taken as it is. An estimator is fitted on the rows; None takes the default
-    estimator for the roles that there are (:func:`pnuauc.priors.default_prior`).
+    estimator for the roles that there are (:func:`pnuauc.priors.default_prior`). Where the data
+    cannot tell the prior, it raises an error; with positive and negative rows at hand the default
+    only warns, since they carry the fit and unlabelled rows can be left out (eta = 0).
     """
     if isinstance(prior, (str, bytes)) or (prior is not None and not hasattr(prior, "fit")):
         return check_prior(prior), None
     if not needed:
         return None, None
-    estimator = clone(prior) if prior is not None else default_prior(roles.setting)
+    if prior is not None:
+        estimator = clone(prior)
+    else:
+        doubt = "warn" if roles.setting == "PNU" else "raise"
+        estimator = default_prior(roles.setting, on_unidentified=doubt)
     estimator.fit(X, roles.plain)
     return float(np.clip(estimator.prior_, *ESTIMATE_BOUNDS)), estimator
 

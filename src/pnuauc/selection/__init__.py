@@ -1,6 +1,14 @@
 """Model selection: folds by role, grids, validation of many candidates at once."""
 
-from pnuauc.selection._choice import Candidates, Choice, SelectionReport, average, explain, pick
+from pnuauc.selection._choice import (
+    Candidates,
+    Choice,
+    SelectionReport,
+    average,
+    explain,
+    order_of,
+    pick,
+)
 from pnuauc.selection._counts import FoldCounts, count_below
 from pnuauc.selection._criterion import CRITERIA, Criterion, risk_covariance, validation_risks
 from pnuauc.selection._engine import Engine, Fitted
@@ -23,6 +31,7 @@ __all__ = [
     "count_below",
     "explain",
     "fold_rows",
+    "order_of",
     "pick",
     "plot_selection",
     "risk_covariance",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pnuauc.selection._criterion import Criterion
 
-__all__ = ["Candidates", "Choice", "SelectionReport", "average", "explain", "pick"]
+__all__ = ["Candidates", "Choice", "SelectionReport", "average", "explain", "order_of", "pick"]
 
 
 @dataclass(frozen=True, eq=False)
