@@ -237,6 +237,16 @@ def test_guard_acts_where_the_unbiased_denominator_fails() -> None:
     assert acted > 10
 
 
+def test_a_narrow_class_of_five_rows_is_told_apart() -> None:
+    """Ringnorm: a permutation test on V-statistics sees it in one draw of seven only."""
+    p_values = []
+    for seed in range(20):
+        s = draw("ringnorm", n_p=5, n_n=45, n_u=50, seed=seed)
+        model = EnergyDistancePrior(on_unidentified="ignore", random_state=0).fit(s.X, s.y)
+        p_values.append(model.diagnostics_["p_value"])
+    assert np.mean(np.array(p_values) <= 0.1) > 0.8
+
+
 def test_v_statistic_leans_to_the_labelled_share_and_u_does_not() -> None:
     """Labelled half and half, prior .1, five rows a class: V is pulled up, U is not."""
     estimates = {"u": [], "v": []}

@@ -234,6 +234,8 @@ def placement_posterior(
     rng = check_random_state(random_state)
     places, counts = _bin_counts(known, unlabeled, rng)
     log_prior = 3 * np.log(_SHIFTS)[:, None] - 0.5 * (_LOG_SPREADS / spread_sd) ** 2
+    # the grid of shares is finer below .1; each point stands for its width, so the law is flat
+    log_prior = log_prior + np.log(np.gradient(_SHARES))[:, None, None]
     total = np.zeros((len(_SHARES), len(_SHIFTS), len(_LOG_SPREADS)))
     for _ in range(n_draws):
         # F_P at P's order statistics: n + 1 exchangeable gaps, whatever the law of the scores
