@@ -14,7 +14,7 @@ from pnuauc.baselines import SAMULT, EntropyAUC, GenerativeAUC, RankSVM, entropy
 from pnuauc.baselines._generative import MultinomialClasses, SphericalGaussians
 from pnuauc.baselines.samult import samult_risk
 from pnuauc.datasets import make_twonorm, sample_pnu
-from pnuauc.exceptions import MissingRoleError
+from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
 
 PAIRWISE = [RankSVM, SAMULT, EntropyAUC, GenerativeAUC]
 
@@ -66,10 +66,20 @@ def test_sparse_rows_give_the_same_scores(kind, basis):
 
 
 @pytest.mark.parametrize("kind", [SAMULT, EntropyAUC, GenerativeAUC])
-def test_needs_both_classes(kind):
+def test_without_negatives_unlabelled_rows_stand_in_and_it_is_said(kind):
     X, y = small()
-    with pytest.raises(MissingRoleError, match="negative"):
-        kind().fit(X[y != 0], np.where(y == -1, np.nan, 1.0)[y != 0])
+    X, y = X[y != 0], y[y != 0]
+    with pytest.warns(LabelReadingWarning, match="9 unlabelled rows are taken for negatives"):
+        found = kind(basis="identity").fit(X, np.where(y == 1, 1.0, np.nan))
+    expected = kind(basis="identity").fit(X, np.where(y == 1, 1, 0))
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("kind", [SAMULT, EntropyAUC, GenerativeAUC, RankSVM])
+def test_needs_positives(kind):
+    X, y = small()
+    with pytest.raises(MissingRoleError, match="positive"):
+        kind().fit(X[y != 1], y[y != 1])
 
 
 @pytest.mark.parametrize("kind", [SAMULT, EntropyAUC, GenerativeAUC])

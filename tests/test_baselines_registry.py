@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import check_classifiers_classes, check_estimator
+from sklearn.utils.estimator_checks import check_estimator
 
 from pnuauc.baselines import (
     BASELINES,
@@ -33,7 +33,8 @@ HAS_PULEARN = importlib.util.find_spec("pulearn") is not None
 needs_pulearn = pytest.mark.skipif(not HAS_PULEARN, reason="pulearn is not installed")
 PULEARN = {"elkan_noto", "bagging_pu"}
 
-NEED_NEGATIVES = [
+ESTIMATORS = [
+    RankSVM(),
     SSRankBoost(n_rounds=20),
     EntropyAUC(),
     GenerativeAUC(),
@@ -42,9 +43,6 @@ NEED_NEGATIVES = [
     LabeledOnly(SVC()),
     SemiSupervised(),
     SemiSupervised(SelfTrainingClassifier(LogisticRegression())),
-]
-NEED_NONE = [
-    RankSVM(),
     PositiveVsUnlabeled(),
     pytest.param(ElkanNoto(), marks=needs_pulearn),
     pytest.param(BaggingPU(n_estimators=5), marks=needs_pulearn),
@@ -57,30 +55,10 @@ def sample():
     return sample_pnu(X, y, 15, 30, 200, prior=0.3, random_state=1)
 
 
-# --- scikit-learn's checks ---------------------------------------------------------------------
-
-
 @pytest.mark.filterwarnings("ignore::pnuauc.exceptions.LabelReadingWarning")
-@pytest.mark.parametrize("estimator", NEED_NONE, ids=repr)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_check_estimator(estimator):
     check_estimator(estimator, on_skip=None)
-
-
-@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.LabelReadingWarning")
-@pytest.mark.parametrize("estimator", NEED_NEGATIVES, ids=repr)
-def test_check_estimator_of_methods_that_need_negatives(estimator):
-    why = "it codes negatives as -1, which the library reads as unlabelled; see the next test"
-    failed = {"check_classifiers_classes": why}
-    check_estimator(estimator, on_skip=None, expected_failed_checks=failed)
-
-
-@pytest.mark.parametrize("estimator", NEED_NEGATIVES, ids=repr)
-def test_the_remaining_check_passes_once_the_codes_are_told(estimator):
-    estimator.set_params(positive_label=[1, "two"], negative_label=[-1, "one"])
-    try:
-        check_classifiers_classes(type(estimator).__name__, estimator)
-    finally:
-        estimator.set_params(positive_label=None, negative_label=None)
 
 
 # --- wrappers ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Nothing in here is a competitor, and nothing outside this folder imports it.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +20,8 @@ from pnuauc import pairs
 from pnuauc.basis import BASES
 from pnuauc.design import MATRIX_FREE_ABOVE, block_scores, upper_threshold
 from pnuauc.estimators import read_training_rows
-from pnuauc.labels import Roles
+from pnuauc.exceptions import LabelReadingWarning
+from pnuauc.labels import NEGATIVE, UNLABELED, Roles
 from pnuauc.losses import Loss
 from pnuauc.moments import Moments
 from pnuauc.solvers import Minimum, PartAt, minimise
@@ -57,6 +59,25 @@ class Ranker(ClassifierMixin, BaseEstimator):
         """Validated rows and roles; remembers the classes."""
         X, roles, _ = read_training_rows(self, X, y, None)
         self.classes_ = roles.classes
+        return X, roles
+
+    def _read_classes(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
+        """As ``_read`` for methods that need both classes.
+
+        Without one negative row the unlabelled rows are taken for negatives, as people do, and a
+        :class:`LabelReadingWarning` says so. y in {-1, 1} gets its classic meaning that way.
+        """
+        X, roles = self._read(X, y)
+        if roles.n_unlabeled and not roles.n_negative:
+            warnings.warn(
+                f"{type(self).__name__} needs negative rows and there is none: the "
+                f"{roles.n_unlabeled} unlabelled rows are taken for negatives.",
+                LabelReadingWarning,
+                stacklevel=3,
+            )
+            codes = np.where(roles.codes == UNLABELED, NEGATIVE, roles.codes).astype(np.int8)
+            roles = Roles(codes, roles.positive_label, roles.negative_label)
+        roles.require("positive", "negative", purpose=type(self).__name__)
         return X, roles
 
     def _set_threshold(self, high: NDArray[np.float64], low: NDArray[np.float64]) -> None:

@@ -170,8 +170,7 @@ class EntropyAUC(LinearRanker):
 
     def fit(self, X: Any, y: ArrayLike) -> EntropyAUC:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        roles.require("positive", "negative", purpose=type(self).__name__)
+        X, roles = self._read_classes(X, y)
         if not np.isfinite(self.entropy_weight) or self.entropy_weight < 0:
             raise ValueError(
                 f"entropy_weight must be a finite number >= 0; got {self.entropy_weight!r}."

@@ -60,8 +60,7 @@ class LabeledOnly(_Wrapper):
 
     def fit(self, X: Any, y: ArrayLike) -> LabeledOnly:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        roles.require("positive", "negative", purpose="LabeledOnly")
+        X, roles = self._read_classes(X, y)
         rows = np.sort(np.concatenate([roles.positive, roles.negative]))
         base = LogisticRegression() if self.estimator is None else clone(self.estimator)
         self.estimator_ = base.fit(X[rows], roles.codes[rows].astype(int))
@@ -98,8 +97,7 @@ class SemiSupervised(_Wrapper):
 
     def fit(self, X: Any, y: ArrayLike) -> SemiSupervised:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        roles.require("positive", "negative", purpose="SemiSupervised")
+        X, roles = self._read_classes(X, y)
         base = LabelSpreading(kernel="knn") if self.estimator is None else clone(self.estimator)
         with warnings.catch_warnings():
             # fully labelled data is a legal special case here, not a mistake

@@ -46,7 +46,8 @@ class SSRankBoost(Ranker):
     n_neighbors : int, default=3
         Euclidean; at most as many as there are labelled rows.
     n_rounds : int, default=100
-    smoothing : float > 0, default=0.01
+    smoothing : float > 0, default=0.3
+        Acts as shrinkage: a round's weight never exceeds log(1 + 1/smoothing)/2.
     positive_label, negative_label, unlabeled_label : optional
         As in :func:`pnuauc.labels.read_roles`.
 
@@ -75,7 +76,7 @@ class SSRankBoost(Ranker):
         discount: float = 0.01,
         n_neighbors: int = 3,
         n_rounds: int = 100,
-        smoothing: float = 0.01,
+        smoothing: float = 0.3,
         positive_label: Any = None,
         negative_label: Any = None,
         unlabeled_label: Any = None,
@@ -90,8 +91,7 @@ class SSRankBoost(Ranker):
 
     def fit(self, X: Any, y: ArrayLike) -> SSRankBoost:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        roles.require("positive", "negative", purpose="SSRankBoost")
+        X, roles = self._read_classes(X, y)
         self._check_parameters()
         self.pseudo_positive_ = np.empty(0)
         groups = [_PairGroup.labelled(roles)]
