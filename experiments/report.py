@@ -144,7 +144,8 @@ def priors_part(table: str, results: Path) -> str:
 
     rows = pd.read_csv(path, dtype={"table": str})
     rows["n_labeled"] = rows.n_positive + rows.n_negative
-    return f"{priors.errors(rows, table)}\n{priors.side_by_side(rows, table)}".rstrip()
+    text = f"{priors.errors(rows, table)}\n{priors.side_by_side(rows, table)}".rstrip()
+    return text.replace("nan (nan)", "not run").replace("(nan)", "(–)")
 
 
 def _verdicts(config: Config, results: Path) -> str:
