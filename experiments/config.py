@@ -64,7 +64,10 @@ class Method:
     @property
     def fit_key(self) -> str:
         """Methods with equal keys can be read off one fit."""
-        shared = {k: v for k, v in self.settings.items() if k != "selection"}
+        free = (
+            ("selection", "validation") if self.settings["kind"] == "auc_grid" else ("selection",)
+        )
+        shared = {k: v for k, v in self.settings.items() if k not in free}
         return json.dumps([self.scale, shared], sort_keys=True)
 
 

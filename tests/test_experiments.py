@@ -21,9 +21,11 @@ from experiments import figures, report, runner, tables
 from experiments.adopt import adopt
 from experiments.config import CONFIG, Config, Setting
 from experiments.methods import draw
+from experiments.shared import TrainedGrid
 from experiments.store import FIELDS, Store, read_rows
 from experiments.summary import PAPER, Cell, best_or_comparable, cells, printed
-from pnuauc.datasets import make_twonorm
+from pnuauc import AUCClassifierCV
+from pnuauc.datasets import make_twonorm, sample_pnu
 
 ROOT = Path(__file__).parents[1]
 KEY = ("experiment", "data_set", "setting", "method", "seed", "fingerprint")
@@ -194,6 +196,32 @@ def test_shared_fit_equals_a_fit_of_its_own(tmp_path: Path, config_path: Path) -
     assert shared[0]["chosen"] == single[0]["chosen"]
 
 
+@pytest.mark.parametrize("basis", ["gaussian", "linear"])
+def test_one_grid_gives_what_three_fits_give(basis: str) -> None:
+    """The paper's choice, the average and eta = 0 off one grid equal AUCClassifierCV's own."""
+    X, y = make_twonorm(1500, random_state=0)
+    sample = sample_pnu(X, y, 10, 40, 300, 0.2, random_state=1)
+    labels = np.where(sample.y == -1, np.nan, sample.y.astype(float))
+    grid = TrainedGrid(sample.X, labels, 0.25, basis == "linear", 3)
+    for selection, validation, risk in (
+        ("paper", "paper", "pnu"),
+        ("average", "combined", "pnu"),
+        ("paper", "pn", "pn"),
+        ("average", "pn", "pn"),
+    ):
+        model = AUCClassifierCV(selection, risk=risk, basis=basis, prior=0.25, random_state=3)
+        theirs = model.fit(sample.X, labels).decision_function(sample.X_test) - model.intercept_
+        chosen = grid.choose(selection, validation)
+        ours = chosen.decision_function(sample.X_test)
+        if (selection, validation) == ("average", "pn"):
+            # scores are standardised over all training rows here, over P and N alone there
+            assert np.corrcoef(ours, theirs)[0, 1] > 0.999
+        else:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9 * np.abs(theirs).max())
+        assert chosen.best["eta"] == model.best_params_["eta"]
+        assert chosen.best["alpha"] == model.best_params_["alpha"]
+
+
 def test_retry_replaces_a_failure(tmp_path: Path, config_path: Path) -> None:
     config = Config.read(config_path)
     part = config.experiments["tiny"]
@@ -343,9 +371,19 @@ def test_trials_of_the_baselines_command_are_taken_over(tmp_path: Path) -> None:
     config = Config.read()
     part = config.experiments["table4"]
     line = {
-        "setting": "pnu", "data_set": "banana", "n_positive": 5, "n_negative": 45,
-        "n_unlabeled": 1000, "prior": 0.1, "scale": "none", "method": "entropy_auc",
-        "trial": 3, "auc": 0.75, "cpu_seconds": "nan", "n_test": 4250, "chosen": "{}",
+        "setting": "pnu",
+        "data_set": "banana",
+        "n_positive": 5,
+        "n_negative": 45,
+        "n_unlabeled": 1000,
+        "prior": 0.1,
+        "scale": "none",
+        "method": "entropy_auc",
+        "trial": 3,
+        "auc": 0.75,
+        "cpu_seconds": "nan",
+        "n_test": 4250,
+        "chosen": "{}",
     }
     with open(tmp_path / "baselines.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, list(line))
