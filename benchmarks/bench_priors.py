@@ -2,10 +2,10 @@
 
     python -m benchmarks.bench_priors [--repeats 5] [--write]
 
-Prints processor time (median of the repeats) of every registered estimator, and its ratio to one
-squared-loss ``AUCClassifierCV`` fit on the same rows with the prior given. Estimators that need
-negatives get nN = 100 more rows, and are compared with the fit on those. ``--write`` puts the table
-into ``benchmarks/results/priors.csv``.
+Prints processor time in one thread (median of the repeats) of every registered estimator, and its
+ratio to one squared-loss ``AUCClassifierCV`` fit on the same rows with the prior given. Estimators
+that need negatives get nN = 100 more rows, and are compared with the fit on those. ``--write`` puts
+the table into ``benchmarks/results/priors.csv``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import pnuauc
 from pnuauc.datasets import make_twonorm, sample_pnu
@@ -70,7 +71,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    lines = measure(arguments.repeats)
+    with threadpool_limits(1):
+        lines = measure(arguments.repeats)
     for line in lines:
         print("  ".join(f"{key}={value}" for key, value in line.items()))
     if arguments.write:

@@ -288,7 +288,7 @@ def errors(rows: pd.DataFrame, table: str) -> str:
                 "MAE": f"{gap.abs().mean():.4f}",
                 "RMSE": f"{np.sqrt((gap**2).mean()):.4f}",
                 "90% interval covers": f"{covers.mean():.3f}",
-                "identified": f"{sub.identified.mean():.2f}",
+                "identified": "" if sub.identified.isna().any() else f"{sub.identified.mean():.2f}",
                 "seconds": f"{sub.seconds.median():.3f}",
             }
         )
@@ -308,7 +308,6 @@ def coverage(rows: pd.DataFrame) -> str:
                 "draws": len(cell),
                 "covered": f"{covers.mean():.3f}",
                 "mean length": f"{(cell.high - cell.low).mean():.2f}",
-                "P and N told apart": f"{cell.identified.mean():.2f}",
             }
         )
     return _markdown(pd.DataFrame(lines)) if lines else "(no rows yet)\n"

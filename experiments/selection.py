@@ -49,7 +49,9 @@ def run_trial(name: str, prior: float, n_labeled: int, seed: int, folder: str | 
     rows_x, labels = np.asarray(sample.X, dtype=np.float64), sample.y
     estimate = float(
         np.clip(
-            EnergyDistancePrior(on_unidentified="ignore").fit(rows_x, labels).prior_, 0.01, 0.99
+            EnergyDistancePrior(statistic="V", on_unidentified="ignore").fit(rows_x, labels).prior_,
+            0.01,
+            0.99,
         )
     )
     basis = MultiscaleBasis(200, PAPER_WIDTHS, random_state=seed).fit(rows_x)

@@ -12,7 +12,14 @@ from pnuauc import AUCClassifier, AUCClassifierCV
 from pnuauc.basis import GaussianBasis
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.risks import gamma_bar
-from pnuauc.selection import Engine, FoldCounts, count_below, fold_rows, risk_covariance
+from pnuauc.selection import (
+    Engine,
+    FoldCounts,
+    count_below,
+    fold_rows,
+    risk_covariance,
+    with_next_above,
+)
 from tests.test_estimators import draw
 
 GRID = {"etas": (-0.4, 0.0, 0.6), "alphas": (0.01, 1.0), "widths": ("0.5*median", "median")}
@@ -120,9 +127,9 @@ def test_counts_are_exact_with_ties(sizes, values, seed):
     rng = np.random.default_rng(seed)
     p, n, u = (rng.integers(0, values, (3, size)).astype(float) for size in sizes)
     cut = sizes[2] // 2
-    first = count_below(np.c_[p, n], u[:, :cut]) if cut else (0, 0)
-    second = count_below(np.c_[p, n], u[:, cut:])
-    counts = FoldCounts(p, n, first[0] + second[0], first[1] + second[1], sizes[2])
+    marks = with_next_above(np.c_[p, n])
+    total = count_below(marks, u[:, :cut].copy()) + count_below(marks, u[:, cut:].copy())
+    counts = FoldCounts(p, n, *np.split(total, 2, axis=1), sizes[2])
     risks = counts.risks(0.3)
     spread = counts.unlabeled_spread()
     for c in range(3):
@@ -142,7 +149,8 @@ def test_risk_covariance_is_that_of_repeated_draws():
     for _ in range(400):
         p, n = rng.normal(1, 1, (1, sizes[0])), rng.normal(0, 1, (1, sizes[1]))
         u = rng.normal(rng.random((1, sizes[2])) < prior, 1)
-        counts = FoldCounts(p, n, *count_below(np.c_[p, n], u), sizes[2])
+        total = count_below(with_next_above(np.c_[p, n]), u)
+        counts = FoldCounts(p, n, *np.split(total, 2, axis=1), sizes[2])
         risks = counts.risks(prior)
         found.append([risks[part][0] for part in ("PN", "PU", "NU")])
         estimated.append(risk_covariance([counts], prior))

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
+from threadpoolctl import threadpool_limits
 
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
@@ -136,6 +137,11 @@ class BaseTwoSamplePrior(BasePrior):
     def _share(self, known: Any, unlabeled: Any) -> PriorEstimate:
         """Share of the class of ``known`` (n_known, d) inside ``unlabeled`` (n_unlabeled, d)."""
 
+    def _share_in_one_thread(self, known: Any, unlabeled: Any) -> PriorEstimate:
+        # many small systems: with BLAS threads they take two to four times the processor time
+        with threadpool_limits(1, user_api="blas"):
+            return self._share(known, unlabeled)
+
     def _require(self, roles: Roles) -> None:
         known = "positive" if roles.n_positive or not roles.n_negative else "negative"
         roles.require(known, "unlabeled", purpose=type(self).__name__, at_least=2)
@@ -143,8 +149,8 @@ class BaseTwoSamplePrior(BasePrior):
     def _estimate(self, X: Any, roles: Roles) -> PriorEstimate:
         unlabeled = X[roles.unlabeled]
         if roles.n_positive:
-            return self._share(X[roles.positive], unlabeled)
-        share = self._share(X[roles.negative], unlabeled)
+            return self._share_in_one_thread(X[roles.positive], unlabeled)
+        share = self._share_in_one_thread(X[roles.negative], unlabeled)
         low, high = share.interval
         return PriorEstimate(
             1 - share.prior,

@@ -9,7 +9,7 @@ from pnuauc.selection._choice import (
     order_of,
     pick,
 )
-from pnuauc.selection._counts import FoldCounts, count_below
+from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
 from pnuauc.selection._criterion import CRITERIA, Criterion, risk_covariance, validation_risks
 from pnuauc.selection._engine import Engine, Fitted
 from pnuauc.selection._folds import FoldedRows, fold_rows
@@ -36,4 +36,5 @@ __all__ = [
     "plot_selection",
     "risk_covariance",
     "validation_risks",
+    "with_next_above",
 ]

@@ -11,26 +11,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FoldCounts", "count_below"]
+__all__ = ["FoldCounts", "count_below", "with_next_above"]
 
 
-def count_below(
-    marks: NDArray[np.floating], scores: NDArray[np.floating]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each candidate and mark: how many scores are < mark, and how many are <= mark.
+def with_next_above(marks: NDArray[np.floating]) -> NDArray[np.floating]:
+    """(..., m) -> (..., 2 m): the marks, then for each the next float up.
 
-    marks (c, m), scores (c, n) -> two (c, m); ``scores`` is sorted in place. Sorting and
-    searching costs less than m comparisons of n scores from about ten marks on, and little more
-    before.
+    How many scores are <= a mark is how many are < the next float up, so that one search answers
+    both questions.
+    """
+    return np.concatenate([marks, np.nextafter(marks, np.inf, dtype=marks.dtype)], axis=-1)
+
+
+def count_below(marks: NDArray[np.floating], scores: NDArray[np.floating]) -> NDArray[np.int64]:
+    """For each candidate and mark, how many scores are < mark: (c, m), (c, n) -> (c, m).
+
+    ``scores`` is sorted in place. Sorting and searching costs less than m comparisons of n scores
+    from about ten marks on, and little more before.
     """
     scores.sort(axis=1)
-    # the next float up turns "how many are <= mark" into "how many are <": one search for both
-    both = np.concatenate([marks, np.nextafter(marks, np.inf, dtype=marks.dtype)], axis=1)
-    found = np.empty(both.shape, dtype=np.int64)
+    found = np.empty(marks.shape, dtype=np.int64)
     for c in range(len(marks)):
-        found[c] = scores[c].searchsorted(both[c])
-    m = marks.shape[1]
-    return found[:, :m], found[:, m:]
+        found[c] = scores[c].searchsorted(marks[c])
+    return found
 
 
 @dataclass(frozen=True, eq=False)

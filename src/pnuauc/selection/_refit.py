@@ -16,7 +16,7 @@ from pnuauc.design import Design
 from pnuauc.fitting import fit_iteratively, fit_squared
 from pnuauc.losses import Loss
 from pnuauc.risks import Risk
-from pnuauc.selection._counts import FoldCounts, count_below
+from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
 from pnuauc.selection._engine import Fitted
 from pnuauc.selection._folds import FoldedRows
 
@@ -125,5 +125,6 @@ class RefitEngine:
         positive, negative, unlabeled = (np.array(scores[role]) for role in "PNU")
         if not unlabeled.shape[1]:
             return FoldCounts.from_labelled(positive, negative)
-        below, upto = count_below(np.concatenate([positive, negative], axis=1), unlabeled)
+        marks = with_next_above(np.concatenate([positive, negative], axis=1))
+        below, upto = np.split(count_below(marks, unlabeled), 2, axis=1)
         return FoldCounts(positive, negative, below, upto, unlabeled.shape[1])
