@@ -131,7 +131,7 @@ def _table2(config: Config, results: Path) -> Iterator[Claim]:
         "Table 2",
         "PU-AUC is better than PU-RSVM on every set, at both priors",
         _verdict(wins, total),
-        f"better on {wins}, worse on {losses} of {total} (two-sided 5%); mean difference {means}",
+        f"better on {wins}, worse on {losses} of {total} (two-sided 5%); mean difference {means or 'unknown'}",
     )
 
 
@@ -156,7 +156,7 @@ def _table4(config: Config, results: Path) -> Iterator[Claim]:
     yield from _most_often_best(table)
     yield _against(table, "pnu_auc", "eta0", "The unlabelled rows help: PNU-AUC beats eta = 0")
     yield _against(
-        table, "pnu_average", "pnu_auc", "Averaging the best tenth beats picking one candidate"
+        table, "pnu_average", "pnu_auc", "Averaging the candidates by their validation risk beats picking one"
     )
     yield _against(
         table, "pnu_average", "eta0_average", "With averaging, unlabelled rows help (over eta = 0)"
@@ -248,7 +248,7 @@ def _figure6(config: Config, results: Path) -> Iterator[Claim]:
                     for s in part.settings
                     if s.prior == prior and s.noise == n
                 )
-                if wrong.n and right.n:
+                if wrong.n > 1 and right.n > 1:
                     drops[d, noise] = _paired(wrong, right)
         if not drops:
             continue
@@ -283,7 +283,7 @@ def _figure7(config: Config, results: Path) -> Iterator[Claim]:
     found = cells(config, part, results)
     for d in part.data_sets:
         steps = [(s, found.get((d, s, "pnu_auc"), Cell(()))) for s in part.settings]
-        steps = [(s, c) for s, c in steps if c.n]
+        steps = [(s, c) for s, c in steps if c.n > 1]
         if len(steps) < 2:
             continue
         (first, a), (last, b) = steps[0], steps[-1]
