@@ -61,7 +61,17 @@ def differences(name: str) -> str:
 
 
 _ORDER = [
-    *("figure1", "figure2", "table1", "table2", "figure3", "table3", "table4", "figure4"),
+    *(
+        "figure1",
+        "figure2",
+        "table1",
+        "table2",
+        "figure3",
+        "table3",
+        "table4",
+        "table4_standard",
+        "figure4",
+    ),
     *("table5", "figure5", "figure6", "figure7"),
 ]
 
@@ -71,7 +81,7 @@ def _section(
 ) -> str:
     """Heading, command, the paper's words, our numbers, what differs and why."""
     words = remarks[name]
-    heading = f"{name[:-1].capitalize()} {name[-1]}"
+    heading = f"{name[:-1].capitalize()} {name[-1]}" if name[-1].isdigit() else "Table 4 again"
     lines = [f"## {heading}: {words['title']}", "", f"`python -m experiments {name}`", ""]
     if "says" in words:
         lines += [f"The paper: {words['says']}", ""]
@@ -85,7 +95,7 @@ def _section(
 def _body(name: str, config: Config, results: Path, target: Path) -> str:
     if name in ("table1", "table3"):
         return priors_part(name[-1], results)
-    if name in ("table2", "table4", "table5"):
+    if name.startswith("table"):
         text = markdown(make_table(config, name, results))
         return text.split("\n", 2)[2]  # its heading is ours already
     picture = results / f"{name}.svg"

@@ -245,7 +245,8 @@ def _failures(table: Table) -> str:
 
 
 def _heading(name: str) -> str:
-    return f"{name[:-1].capitalize()} {name[-1]}"
+    """ "table4_standard" -> "Table 4"."""
+    return f"{name[:5].capitalize()} {name[5]}"
 
 
 def _pair(ours: Cell, bold: bool, theirs: Printed | None) -> str:
