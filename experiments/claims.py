@@ -284,7 +284,7 @@ def _figure7(config: Config, results: Path) -> Iterator[Claim]:
     part = config.experiments["figure7"]
     found = cells(config, part, results)
     for d in part.data_sets:
-        steps = [(s, found.get((d, s, "pnu_auc"), Cell(()))) for s in part.settings]
+        steps = [(s, found.get((d, s, part.methods[0].name), Cell(()))) for s in part.settings]
         steps = [(s, c) for s, c in steps if c.n > 1]
         if len(steps) < 2:
             continue

@@ -40,7 +40,7 @@ def _save(figure: Any, name: str, lines: list[dict[str, object]], results: Path)
         writer.writeheader()
         writer.writerows(lines)
     names = list(lines[0])
-    rows = [" | ".join(str(line[n]) for n in names) for line in lines]
+    rows = [" | ".join("–" if line[n] == "nan" else str(line[n]) for n in names) for line in lines]
     text = "\n".join([" | ".join(names), " | ".join(["---"] * len(names)), *rows])
     (results / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     return text
