@@ -7,25 +7,28 @@ legal and CSR is never densified: only the (rows, centres) products are dense.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 __all__ = [
     "BASES",
+    "ForeignBasis",
     "GaussianBasis",
     "IdentityBasis",
     "LinearKernelBasis",
     "MultiscaleBasis",
     "check_weights",
     "gaussian_exponents",
+    "make_basis",
     "median_distance",
     "sample_centers",
     "squared_distances",
@@ -56,6 +59,16 @@ class _CenterBasis(TransformerMixin, BaseEstimator):
             weight = check_weights(sample_weight, X)
             self.centers_ = sample_centers(X, n_centers, self.random_state, weight)
         return X
+
+    @abstractmethod
+    def features(self, X: Any) -> NDArray[Any]:
+        """``transform`` for rows that were validated already."""
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Rows -> features: (n, d) -> (n, number of features), in the precision of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self.features(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         check_is_fitted(self)
@@ -120,12 +133,6 @@ class GaussianBasis(_CenterBasis):
         if relative:
             self.width_ *= median_distance(X, self.random_state, sample_weight)
         return self
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Rows -> features: (n, d) -> (n, b), in the precision of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.features(X)
 
     def features(self, X: Any) -> NDArray[Any]:
         """``transform`` without validation, for rows that were validated already."""
@@ -220,12 +227,6 @@ class MultiscaleBasis(_CenterBasis):
             out[:, j * b : (j + 1) * b] = block
         return out
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Rows -> features: (n, d) -> (n, k b), in the precision of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.features(X)
-
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         check_is_fitted(self)
         names = [f"gaussian{j}_{i}" for j in range(self.n_scales) for i in range(self.n_features)]
@@ -281,12 +282,6 @@ class LinearKernelBasis(_CenterBasis):
         self._fit_centers(X, sample_weight, self.n_centers, self.centers)
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Rows -> features: (n, d) -> (n, b), in the precision of X."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.features(X)
-
     def features(self, X: Any) -> NDArray[Any]:
         """``transform`` without validation, for rows that were validated already."""
         return safe_sparse_dot(X, self.centers_.T, dense_output=True)
@@ -337,6 +332,35 @@ BASES: dict[str, type] = {
     "linear": LinearKernelBasis,
     "identity": IdentityBasis,
 }
+
+
+class ForeignBasis:
+    """A user's transformer in the clothes of our bases: it answers to ``features``."""
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any) -> ForeignBasis:
+        self.transformer.fit(X)
+        return self
+
+    def features(self, X: Any) -> Any:
+        return self.transformer.transform(X)
+
+
+def make_basis(basis: Any, n_basis: int, width: float | str, random_state: Any) -> Any:
+    """An unfitted basis from its name, or a clone of a transformer, with ``features(X)``.
+
+    Settings that a basis does not know (the width of a linear kernel, say) are left out.
+    """
+    if not isinstance(basis, str):
+        return ForeignBasis(clone(basis))
+    if basis not in BASES:
+        known = ", ".join(map(repr, BASES))
+        raise ValueError(f"basis must be one of {known} or a transformer; got {basis!r}.")
+    made = BASES[basis]()
+    wanted = {"n_centers": n_basis, "width": width, "random_state": random_state}
+    return made.set_params(**{k: v for k, v in wanted.items() if k in made.get_params()})
 
 
 def check_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64] | None:

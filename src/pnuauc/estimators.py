@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from pnuauc.basis import BASES, check_weights
+from pnuauc.basis import check_weights, make_basis
 from pnuauc.design import Design, block_scores, ranking_threshold
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.fitting import fit_iteratively, fit_squared
@@ -184,7 +184,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         risk.check_roles(
             {r: len(i) if weight is None else weight[i].sum() for r, i in rows.items()}
         )
-        self.basis_ = self._make_basis()
+        self.basis_ = make_basis(self.basis, self.n_basis, self.width, self.random_state)
         fit_basis(self.basis_, X, weight)
         n_features = int(self.basis_.features(X[:1]).shape[1])
         threads = effective_n_jobs(self.n_jobs)
@@ -200,25 +200,6 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         uses_unlabeled = self.risk_ in {"pu", "nu"} or (self.risk_ == "pnu" and self.eta != 0)
         prior, self.prior_estimator_ = resolve_prior(self.prior, X, roles, needed=uses_unlabeled)
         return get_risk(self.risk_, prior=prior, eta=self.eta), prior
-
-    def _make_basis(self) -> Any:
-        if not isinstance(self.basis, str):
-            return _Foreign(clone(self.basis))
-        settings: dict[str, dict[str, Any]] = {
-            "gaussian": {"n_centers": self.n_basis, "width": self.width},
-            "multiscale": {"n_centers": self.n_basis},
-            "linear": {"n_centers": self.n_basis},
-            "identity": {},
-        }
-        if self.basis not in settings:
-            raise ValueError(
-                f"basis must be one of {', '.join(map(repr, BASES))} or a transformer; "
-                f"got {self.basis!r}."
-            )
-        basis = BASES[self.basis](**settings[self.basis])
-        if "random_state" in basis.get_params():
-            basis.set_params(random_state=self.random_state)
-        return basis
 
     def _solve(self, risk: Risk, loss: Loss, design: Design) -> None:
         if loss.name == "squared":
@@ -246,20 +227,6 @@ def fit_basis(basis: Any, X: Any, weight: NDArray[np.float64] | None) -> None:
         basis.fit(X, sample_weight=weight)
     else:
         basis.fit(X)
-
-
-class _Foreign:
-    """A user's transformer in the clothes of our bases."""
-
-    def __init__(self, transformer: Any) -> None:
-        self.transformer = transformer
-
-    def fit(self, X: Any) -> _Foreign:
-        self.transformer.fit(X)
-        return self
-
-    def features(self, X: Any) -> Any:
-        return self.transformer.transform(X)
 
 
 def read_training_rows(

@@ -2,8 +2,11 @@
 
 __all__ = [
     "CorrectionWarning",
+    "InputError",
     "LabelReadingWarning",
+    "MissingExtraError",
     "MissingRoleError",
+    "ModelFileError",
     "PnuaucWarning",
     "PriorNotIdentifiedError",
 ]
@@ -27,3 +30,15 @@ class MissingRoleError(ValueError):
 
 class PriorNotIdentifiedError(ValueError):
     """The data cannot tell the share of positives among the unlabelled rows."""
+
+
+class InputError(ValueError):
+    """A table, column or option cannot be used as given; the message says what to do."""
+
+
+class ModelFileError(InputError):
+    """A model file is damaged, foreign, from a newer version, or holds what is not trusted."""
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency is not installed; the message names the extra."""

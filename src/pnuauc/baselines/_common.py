@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pnuauc import pairs
-from pnuauc.basis import BASES
 from pnuauc.design import MATRIX_FREE_ABOVE, block_scores, upper_threshold
 from pnuauc.estimators import read_training_rows
 from pnuauc.exceptions import LabelReadingWarning
@@ -32,7 +31,6 @@ __all__ = [
     "Features",
     "LinearRanker",
     "Ranker",
-    "make_basis",
     "minimise_scores",
     "pair_gradient",
     "row_numbers",
@@ -118,32 +116,6 @@ def row_numbers(roles: Roles) -> dict[str, NDArray[np.intp]]:
     """Row numbers by role letter, roles without rows left out."""
     rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
     return {role: index for role, index in rows.items() if len(index)}
-
-
-def make_basis(basis: Any, n_basis: int, width: float | str, random_state: Any) -> Any:
-    """An unfitted basis from its name, or a clone of a transformer, with ``features(X)``."""
-    if not isinstance(basis, str):
-        return _Transformer(clone(basis))
-    if basis not in BASES:
-        known = ", ".join(map(repr, BASES))
-        raise ValueError(f"basis must be one of {known} or a transformer; got {basis!r}.")
-    made = BASES[basis]()
-    wanted = {"n_centers": n_basis, "width": width, "random_state": random_state}
-    return made.set_params(**{k: v for k, v in wanted.items() if k in made.get_params()})
-
-
-class _Transformer:
-    """A user's transformer, answering to ``features``."""
-
-    def __init__(self, transformer: Any) -> None:
-        self.transformer = transformer
-
-    def fit(self, X: Any) -> _Transformer:
-        self.transformer.fit(X)
-        return self
-
-    def features(self, X: Any) -> Any:
-        return self.transformer.transform(X)
 
 
 class Features:

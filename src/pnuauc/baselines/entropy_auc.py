@@ -16,11 +16,11 @@ from pnuauc.baselines._common import (
     Coordinates,
     Features,
     LinearRanker,
-    make_basis,
     minimise_scores,
     pair_gradient,
     row_numbers,
 )
+from pnuauc.basis import make_basis
 from pnuauc.labels import Roles
 from pnuauc.losses import Floats, Logistic, SmoothLoss
 from pnuauc.pairs import between_gradient

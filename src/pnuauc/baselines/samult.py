@@ -6,7 +6,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pnuauc.baselines._common import Features, LinearRanker, make_basis, row_numbers
+from pnuauc.baselines._common import Features, LinearRanker, row_numbers
+from pnuauc.basis import make_basis
 from pnuauc.risks import Part, Risk, Term
 from pnuauc.solvers import solve_ridge
 

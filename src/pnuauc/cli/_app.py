@@ -1,0 +1,317 @@
+"""The commands. Each parses, calls one function of the library and prints."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from pnuauc.cli._console import Voice, guarded
+
+app = typer.Typer(
+    name="pnuauc",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Rank rare positives when almost nothing is labelled.\n\n"
+    "Start with `pnuauc demo`, or `pnuauc fit table.csv --label y`.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# typer reads these annotations at run time, so they are spelled for Python 3.10
+Many = Optional[list[str]]  # noqa: UP045
+Text = Optional[str]  # noqa: UP045
+File = Optional[Path]  # noqa: UP045
+
+TableArgument = Annotated[
+    Path, typer.Argument(help="CSV, TSV, Parquet, Arrow/Feather or LIBSVM file.")
+]
+LabelOption = Annotated[
+    str,
+    typer.Option("--label", "-l", help="Column of labels: 1 positive, 0 negative, else empty."),
+]
+PositiveOption = Annotated[Many, typer.Option("--positive", help="Label value that is positive.")]
+NegativeOption = Annotated[Many, typer.Option("--negative", help="Label value that is negative.")]
+UnlabeledOption = Annotated[
+    Many, typer.Option("--unlabeled", help="Label value that means unlabelled.")
+]
+PriorOption = Annotated[
+    Text,
+    typer.Option(
+        "--prior",
+        help="Share of positives among the unlabelled rows: 0.1, 10%, 0.05:0.15, or auto.",
+    ),
+]
+DropOption = Annotated[Many, typer.Option("--drop", help="Column to leave out (repeatable).")]
+IdOption = Annotated[Many, typer.Option("--id", help="Column that names rows (repeatable).")]
+CategoricalOption = Annotated[
+    Many, typer.Option("--categorical", help="Numeric column of codes (repeatable).")
+]
+DelimiterOption = Annotated[
+    Text, typer.Option("--delimiter", help="Of CSV files; found by itself if not given.")
+]
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Of text files.")]
+JobsOption = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+LevelOption = Annotated[
+    float, typer.Option("--level", min=0.5, max=0.999, help="Confidence of intervals.")
+]
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from pnuauc import __version__
+
+        typer.echo(f"pnuauc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example: pnuauc fit payments.parquet --label is_fraud --id payment_id")
+@guarded
+def fit(
+    table: TableArgument,
+    label: LabelOption = "label",
+    output: Annotated[
+        File, typer.Option("--output", "-o", help="Model file; default: beside the table.")
+    ] = None,
+    report: Annotated[
+        File, typer.Option("--report", help="HTML report; default: beside the model.")
+    ] = None,
+    id_: IdOption = None,
+    drop: DropOption = None,
+    categorical: CategoricalOption = None,
+    positive: PositiveOption = None,
+    negative: NegativeOption = None,
+    unlabeled: UnlabeledOption = None,
+    prior: PriorOption = None,
+    basis: Annotated[str, typer.Option(help="gaussian, linear or identity.")] = "gaussian",
+    centers: Annotated[int, typer.Option(min=1, help="Centres of the feature map.")] = 200,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the held-out estimate.")] = 5,
+    top: Annotated[int, typer.Option(min=0, help="Rows to list for review.")] = 20,
+    level: LevelOption = 0.95,
+    delimiter: DelimiterOption = None,
+    encoding: EncodingOption = "utf8",
+    jobs: JobsOption = -1,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Learn a ranking from a table; write the model, a report (HTML) and its numbers (JSON)."""
+    from pnuauc.cli._work import fit_file
+    from pnuauc.study import ColumnRoles, FitSettings, parse_prior
+
+    settings = FitSettings(
+        prior=parse_prior(prior),
+        basis=basis,
+        n_basis=centers,
+        folds=folds,
+        top=top,
+        level=level,
+        n_jobs=jobs,
+        random_state=seed,
+    )
+    columns = ColumnRoles(
+        label,
+        tuple(id_ or ()),
+        tuple(drop or ()),
+        tuple(categorical or ()),
+        _codes(positive, negative, unlabeled),
+    )
+    fit_file(
+        Voice(json=json, quiet=quiet),
+        table,
+        columns,
+        settings,
+        output=output,
+        report=report,
+        reading=_reading(delimiter, encoding),
+        command=_command_line(),
+    )
+
+
+@app.command(epilog="Example: pnuauc score payments.pnuauc new.parquet -o scored.parquet")
+@guarded
+def score(
+    model: Annotated[Path, typer.Argument(help="Model file written by pnuauc fit.")],
+    table: TableArgument,
+    output: Annotated[
+        File, typer.Option("--output", "-o", help="Scores; default: beside the table.")
+    ] = None,
+    keep: Annotated[
+        Many, typer.Option("--keep", help="Column to copy (repeatable); 'all' copies all.")
+    ] = None,
+    delimiter: DelimiterOption = None,
+    encoding: EncodingOption = "utf8",
+    jobs: JobsOption = -1,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Score every row of a table, batch by batch: memory does not grow with rows."""
+    from pnuauc.cli._work import score_table
+
+    score_table(
+        Voice(json=json, quiet=quiet),
+        model,
+        table,
+        output,
+        keep=keep,
+        reading=_reading(delimiter, encoding),
+        jobs=jobs,
+    )
+
+
+@app.command(epilog="Example: pnuauc evaluate scored.csv --score ours --score theirs --label y")
+@guarded
+def evaluate(
+    table: TableArgument,
+    score: Annotated[
+        Many, typer.Option("--score", "-s", help="Score column; two are compared.")
+    ] = None,
+    label: LabelOption = "label",
+    positive: PositiveOption = None,
+    negative: NegativeOption = None,
+    unlabeled: UnlabeledOption = None,
+    prior: PriorOption = None,
+    method: Annotated[
+        str, typer.Option(help="auto, pn, pu, nu, combined, pu_raw or nu_raw.")
+    ] = "auto",
+    level: LevelOption = 0.95,
+    delimiter: DelimiterOption = None,
+    encoding: EncodingOption = "utf8",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """AUC with interval of any model's scores, from whatever is labelled; compare two."""
+    from pnuauc.cli._work import evaluate_file
+    from pnuauc.study import parse_prior
+
+    evaluate_file(
+        Voice(json=json, quiet=quiet),
+        table,
+        label,
+        score or ["score"],
+        codes=_codes(positive, negative, unlabeled),
+        prior=parse_prior(prior),
+        estimate_prior=prior is not None,
+        method=method,
+        level=level,
+        reading=_reading(delimiter, encoding),
+    )
+
+
+@app.command(epilog="Example: pnuauc prior payments.parquet --label is_fraud")
+@guarded
+def prior(
+    table: TableArgument,
+    label: LabelOption = "label",
+    id_: IdOption = None,
+    drop: DropOption = None,
+    categorical: CategoricalOption = None,
+    positive: PositiveOption = None,
+    negative: NegativeOption = None,
+    unlabeled: UnlabeledOption = None,
+    method: Annotated[
+        str, typer.Option(help="auto, energy, placement, penalized_l1 or pearson.")
+    ] = "auto",
+    level: LevelOption = 0.95,
+    delimiter: DelimiterOption = None,
+    encoding: EncodingOption = "utf8",
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Estimate how many of the unlabelled rows are positive."""
+    from pnuauc.cli._work import prior_of_file
+    from pnuauc.study import ColumnRoles
+
+    columns = ColumnRoles(
+        label,
+        tuple(id_ or ()),
+        tuple(drop or ()),
+        tuple(categorical or ()),
+        _codes(positive, negative, unlabeled),
+    )
+    prior_of_file(
+        Voice(json=json, quiet=quiet),
+        table,
+        columns,
+        method=method,
+        level=level,
+        seed=seed,
+        reading=_reading(delimiter, encoding),
+    )
+
+
+@app.command(epilog="Example: pnuauc inspect payments.pnuauc")
+@guarded
+def inspect(
+    model: Annotated[Path, typer.Argument(help="Model file written by pnuauc fit.")],
+    json: JsonOption = False,
+) -> None:
+    """Show a model's card: data, labels, prior, AUC, columns, versions, warnings."""
+    from pnuauc.cli._work import inspect_model
+
+    inspect_model(Voice(json=json), model)
+
+
+@app.command(epilog="Example: pnuauc demo")
+@guarded
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where to write; made if it is not there.")] = Path(
+        "pnuauc-demo"
+    ),
+    jobs: JobsOption = -1,
+    quiet: QuietOption = False,
+) -> None:
+    """The whole story on made-up card payments, in under a minute; ends with a report to open."""
+    from pnuauc.cli._demo import run_demo
+
+    run_demo(Voice(quiet=quiet), folder, jobs)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    epilog="Example: pnuauc reproduce table4",
+)
+@guarded
+def reproduce(
+    context: typer.Context,
+    name: Annotated[Text, typer.Argument(help="Experiment, for example table4.")] = None,
+) -> None:
+    """Run one of the paper's experiments; needs a source checkout."""
+    from pnuauc.cli._reproduce import run_experiment
+
+    code = run_experiment(([name] if name else []) + list(context.args))
+    if code:
+        raise typer.Exit(code)
+
+
+def _codes(positive: Any, negative: Any, unlabeled: Any) -> Any:
+    from pnuauc.study import LabelCodes
+
+    return LabelCodes(positive or None, negative or None, unlabeled or None)
+
+
+def _reading(delimiter: str | None, encoding: str) -> Any:
+    from pnuauc.io import ReadOptions
+
+    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+    return ReadOptions(named.get(delimiter, delimiter) if delimiter else None, encoding)
+
+
+def _command_line() -> str:
+    return shlex.join(["pnuauc", *sys.argv[1:]])

@@ -1,0 +1,354 @@
+"""From options to library calls and back to words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from pnuauc.cli._console import Voice
+from pnuauc.exceptions import InputError
+from pnuauc.io import (
+    ReadOptions,
+    TableEncoder,
+    check_writable,
+    column_names,
+    detect_format,
+    load_model,
+    read_manifest,
+    read_table,
+    save_model,
+    score_file,
+    write_text,
+)
+from pnuauc.progress import progress_bar
+from pnuauc.report import headline, summary_rows, to_html, to_json
+from pnuauc.report._words import interval, percent
+from pnuauc.study import (
+    ColumnRoles,
+    FitSettings,
+    LabelCodes,
+    collected,
+    evaluate_table,
+    find_prior,
+    fit_study,
+    split_columns,
+)
+
+__all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
+
+MODEL_ENDING = ".pnuauc"
+_STAGES = {
+    "columns": "Looking at the columns ...",
+    "prior": "Estimating the prior ...",
+    "model": "Choosing and fitting the model ...",
+    "importance": "Shuffling columns ...",
+}
+
+
+def fit_file(
+    voice: Voice,
+    table: Path,
+    columns: ColumnRoles,
+    settings: FitSettings,
+    *,
+    output: Path | None,
+    report: Path | None,
+    reading: ReadOptions,
+    command: str,
+) -> dict[str, Any]:
+    """``pnuauc fit``; gives the findings to callers that go on from here."""
+    model_path = _model_path(output or _beside(table, MODEL_ENDING))
+    report_path = report or model_path.with_suffix(".html")
+    numbers_path = report_path.with_suffix(".json")
+    for path in (model_path, report_path, numbers_path):
+        check_writable(path)
+    voice.stage(f"Reading {table} ...")
+    data = read_table(table, reading)
+    with _stages(voice) as tick:
+        study = fit_study(
+            data,
+            columns,
+            settings,
+            name=table.name,
+            command=command,
+            verbose=voice.shows_progress,
+            tick=tick,
+        )
+    findings = study.findings
+    findings["files"] = {
+        "model": str(model_path),
+        "report": str(report_path),
+        "numbers": str(numbers_path),
+    }
+    save_model(study.model, model_path)
+    write_text(report_path, to_html(findings))
+    write_text(numbers_path, to_json(findings))
+    for sentence in headline(findings):
+        voice.say(sentence, style="bold")
+    voice.say()
+    voice.rows(summary_rows(findings))
+    for remark in [*findings["warnings"], *findings["table"]["notes"]]:
+        voice.remark(remark)
+    voice.say()
+    voice.rows([("Model", str(model_path)), ("Report", f"{report_path} (open it in a browser)")])
+    voice.data(findings)
+    return findings
+
+
+@contextmanager
+def _stages(voice: Voice) -> Iterator[Callable[[str, float], None]]:
+    """A line for each stage, and a bar while folds are held out.
+
+    The bar opens with its first tick and closes with its last: before it, the ranker draws one of
+    its own, and two at a time would overwrite each other.
+    """
+    with ExitStack() as stack:
+        bars: list[Callable[[str, float], None]] = []
+
+        def tick(stage: str, share: float) -> None:
+            if stage in _STAGES:
+                voice.stage(_STAGES[stage])
+                return
+            if not bars:
+                bar = progress_bar("Held-out estimate", voice.shows_progress)
+                bars.append(stack.enter_context(bar))
+            bars[0](stage, share)
+            if share >= 1.0:
+                stack.close()
+                bars.clear()
+
+        yield tick
+
+
+def score_table(
+    voice: Voice,
+    model: Path,
+    table: Path,
+    output: Path | None,
+    *,
+    keep: list[str] | None,
+    reading: ReadOptions,
+    jobs: int,
+) -> None:
+    """``pnuauc score``."""
+    from joblib import effective_n_jobs
+
+    fitted = load_model(_existing_model(model))
+    sparse = table.exists() and detect_format(table) == "libsvm"
+    target = output or _beside(table, ".scored.csv" if sparse else None)
+    if target.resolve() == table.resolve():
+        raise InputError(f"'{target}' is the table itself; name another output (-o).")
+    kept = column_names(table, reading) if keep and "all" in keep else keep
+    with progress_bar("Scoring", voice.shows_progress) as bar:
+        total = _count_rows(table)
+
+        def tell(rows: int) -> None:
+            bar("rows", rows / total if total else 0.0)
+
+        summary = score_file(
+            fitted,
+            table,
+            target,
+            keep=kept,
+            options=reading,
+            n_threads=effective_n_jobs(jobs),
+            tell=tell,
+        )
+    for name, levels in summary.new_categories.items():
+        shown = ", ".join(map(repr, sorted(levels)[:5]))
+        voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
+    if fitted.card.get("label") in summary.kept:
+        voice.remark(
+            "The table holds labels: an AUC of rows that the model was fitted on is too high "
+            "(the honest one is in the model's report)."
+        )
+    voice.say(
+        f"Scored {summary.n_rows:,} rows, {summary.n_positive:,} above the model's threshold: "
+        f"{target}"
+    )
+    voice.data(
+        {
+            "output": str(target),
+            "rows": summary.n_rows,
+            "above_threshold": summary.n_positive,
+            "kept": list(summary.kept),
+            "new_categories": {k: sorted(v) for k, v in summary.new_categories.items()},
+        }
+    )
+
+
+def evaluate_file(
+    voice: Voice,
+    table: Path,
+    label: str,
+    scores: list[str],
+    *,
+    codes: LabelCodes,
+    prior: Any,
+    estimate_prior: bool,
+    method: str,
+    level: float,
+    reading: ReadOptions,
+) -> dict[str, Any]:
+    """``pnuauc evaluate``."""
+    data = read_table(table, reading)
+    if isinstance(data, tuple):
+        raise InputError(f"'{table}' is a LIBSVM file, which has no score columns.")
+    found = evaluate_table(
+        data,
+        label,
+        scores,
+        codes=codes,
+        prior=prior,
+        estimate_prior=estimate_prior,
+        method=method,
+        level=level,
+    )
+    for remark in found["warnings"]:
+        voice.remark(remark)
+    labels = found["labels"]
+    voice.say(
+        f"{labels['positive']:,} positive, {labels['negative']:,} negative, "
+        f"{labels['unlabeled']:,} unlabelled rows."
+    )
+    if found["prior"]:
+        p = found["prior"]
+        voice.say(
+            f"Share of positives among the unlabelled: {percent(p['value'])} "
+            f"({percent(p['low'])} to {percent(p['high'])}), {p['source']}."
+        )
+    for name, result in found["scores"].items():
+        _tell_scores(voice, name, result)
+    if found["comparison"]:
+        _tell_comparison(voice, found["comparison"])
+    voice.data(found)
+    return found
+
+
+def _tell_scores(voice: Voice, name: str, result: dict[str, Any]) -> None:
+    if result["auc"]:
+        voice.say(f"AUC of '{name}': {interval(result['auc'])}", style="bold")
+    else:
+        voice.say(
+            f"The AUC of '{name}' depends on the share of positives among the unlabelled rows; "
+            "give it (--prior 0.1), have it estimated (--prior auto), or read it off here:",
+            style="bold",
+        )
+        curve = result["sensitivity"]
+        keys = ("priors", "value", "low", "high")
+        rows = [[f"{v:.4g}" for v in row] for row in zip(*(curve[k] for k in keys), strict=True)]
+        voice.table(["prior", "AUC", "low", "high"], rows)
+    rows = [
+        [key, *(f"{e[k]:.4f}" for k in ("value", "std_error", "low", "high"))]
+        for key, e in result["methods"].items()
+        if not key.endswith("_raw") or not result["auc"] or result["auc"]["method"] == key
+    ]
+    if len(rows) > 1:
+        voice.table(["rows used", "value", "std. error", "low", "high"], rows)
+
+
+def _tell_comparison(voice: Voice, result: dict[str, Any]) -> None:
+    sure = "a clear difference" if result["p_value"] < 0.05 else "no clear difference"
+    voice.say(
+        f"'{result['a']}' minus '{result['b']}': {result['difference']:+.4f} "
+        f"({result['low']:+.4f} to {result['high']:+.4f}), p = {result['p_value']:.3g} by "
+        f"{result['method']}: {sure}.",
+        style="bold",
+    )
+    if result["method"].endswith("_raw"):
+        voice.say("In units of pairs won, not of AUC: no prior was given, and none is needed.")
+
+
+def prior_of_file(
+    voice: Voice,
+    table: Path,
+    columns: ColumnRoles,
+    *,
+    method: str,
+    level: float,
+    seed: int,
+    reading: ReadOptions,
+) -> None:
+    """``pnuauc prior``."""
+    messages: list[str] = []
+    with collected(messages):
+        rows, roles, _ = split_columns(read_table(table, reading), columns)
+        if roles.n_unlabeled == 0:
+            raise InputError(
+                f"Column '{columns.label}' labels every row; there is nothing to estimate."
+            )
+        encoder = TableEncoder(columns.categorical).fit(rows)
+        found = find_prior(
+            None, encoder.transform(rows), roles, method=method, level=level, random_state=seed
+        )
+    assert found is not None  # there are unlabelled rows
+    n = roles.n_unlabeled
+    voice.say(
+        f"{percent(found.value)} of the {n:,} unlabelled rows are positive, some "
+        f"{round(found.value * n):,} ({level:.0%} interval {percent(found.low)} to "
+        f"{percent(found.high)}, {round(found.low * n):,} to {round(found.high * n):,} rows).",
+        style="bold",
+    )
+    voice.say(f"{found.source[0].upper()}{found.source[1:]} from {roles.describe()}.")
+    if found.population is not None:
+        voice.say(
+            f"If the labels were uncovered inside this table: {percent(found.population)} of all "
+            "rows."
+        )
+    for remark in [*([found.doubt] if found.doubt else []), *messages, *encoder.notes_]:
+        voice.remark(remark)
+    voice.data({**found.to_dict(), "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
+
+
+def inspect_model(voice: Voice, path: Path) -> None:
+    """``pnuauc inspect``: the card, after the whole file was checked."""
+    where = _existing_model(path)
+    load_model(where)  # a card is shown only of a file that would score
+    manifest = read_manifest(where)
+    card = manifest["card"]
+    voice.say(f"Model {where}", style="bold")
+    voice.rows(
+        [
+            ("Made", f"{card.get('created', '?')} by pnuauc {manifest['libraries']['pnuauc']}"),
+            ("Table", f"{card['table']['name']}, label {card['label']}"),
+            *summary_rows(card),
+            ("Needs", ", ".join(f"{c['name']} ({c['kind']})" for c in manifest["columns"])),
+            ("Libraries", ", ".join(f"{k} {v}" for k, v in manifest["libraries"].items())),
+            ("Checksums", "intact"),
+            ("Command", str(card.get("command"))),
+        ]
+    )
+    for remark in card.get("warnings", []):
+        voice.remark(remark)
+    voice.data(manifest)
+
+
+def _model_path(path: Path) -> Path:
+    return path if path.suffix == MODEL_ENDING else path.with_name(path.name + MODEL_ENDING)
+
+
+def _existing_model(path: Path) -> Path:
+    """The file as named, or with the ending that ``fit -o model`` added."""
+    with_ending = path.with_name(path.name + MODEL_ENDING)
+    return with_ending if not path.exists() and with_ending.exists() else path
+
+
+def _beside(table: Path, ending: str | None) -> Path:
+    """table.csv.gz -> table<ending>; None keeps the table's own ending after .scored."""
+    stem = table.name.removesuffix(".gz")
+    suffix = Path(stem).suffix
+    return table.with_name(stem.removesuffix(suffix) + (ending or f".scored{suffix}"))
+
+
+def _count_rows(table: Path) -> int | None:
+    """Rows of a Parquet file, for the progress bar; other formats would have to be read."""
+    if table.suffix not in {".parquet", ".pq"} or not table.is_file():
+        return None
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(table).num_rows)
+    except (OSError, ValueError):
+        return None  # the reader proper says what is wrong

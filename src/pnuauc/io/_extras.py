@@ -1,0 +1,22 @@
+"""Optional dependencies: imported where they are needed, missed with the name of the extra."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from pnuauc.exceptions import MissingExtraError
+
+__all__ = ["need"]
+
+
+def need(module: str, extra: str = "cli") -> Any:
+    """Import ``module`` or say which extra brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        raise MissingExtraError(
+            f"This needs {package}, which is not installed: "
+            f"run pip install 'pnuauc[{extra}]' and try again."
+        ) from error

@@ -1,0 +1,299 @@
+"""Charts as inline SVG: no scripts, no images, colours from the page's CSS (light and dark)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "histogram_chart",
+    "importance_chart",
+    "interval_chart",
+    "roc_chart",
+    "selection_chart",
+    "sensitivity_chart",
+]
+
+_WIDTH, _HEIGHT = 460, 330
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 16, 12, 48
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """Data -> SVG coordinates, and the frame around them."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    height: int = _HEIGHT
+    log_x: bool = False
+    left: int = _LEFT
+
+    def at_x(self, value: float) -> float:
+        low, high = self.x
+        if self.log_x:
+            value, low, high = np.log10([value, low, high]).tolist()
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(self.left + share * (_WIDTH - self.left - _RIGHT), 1)
+
+    def at_y(self, value: float) -> float:
+        low, high = self.y
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP), 1)
+
+    def path(self, xs: Sequence[float], ys: Sequence[float]) -> str:
+        return "M" + "L".join(f"{self.at_x(x)},{self.at_y(y)}" for x, y in zip(xs, ys, strict=True))
+
+    def frame(self, x_label: str, y_label: str, percent: tuple[bool, bool]) -> str:
+        parts = [
+            f'<line class="axis" x1="{self.left}" x2="{_WIDTH - _RIGHT}" '
+            f'y1="{self.height - _BOTTOM}" y2="{self.height - _BOTTOM}"/>'
+        ]
+        for value in _ticks(*self.x, log=self.log_x):
+            x = self.at_x(value)
+            parts.append(
+                f'<text class="tick" x="{x}" y="{self.height - _BOTTOM + 18}" '
+                f'text-anchor="middle">{_number(value, percent[0])}</text>'
+            )
+        for value in _ticks(*self.y):
+            y = self.at_y(value)
+            parts.append(
+                f'<line class="grid" x1="{self.left}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
+                f'<text class="tick" x="{self.left - 7}" y="{y + 4}" '
+                f'text-anchor="end">{_number(value, percent[1])}</text>'
+            )
+        middle = (self.left + _WIDTH - _RIGHT) / 2
+        parts.append(
+            f'<text class="label" x="{middle}" y="{self.height - 8}" '
+            f'text-anchor="middle">{escape(x_label)}</text>'
+        )
+        half = (self.height - _BOTTOM + _TOP) / 2
+        parts.append(
+            f'<text class="label" transform="translate(14 {half}) rotate(-90)" '
+            f'text-anchor="middle">{escape(y_label)}</text>'
+        )
+        return "".join(parts)
+
+
+def _ticks(low: float, high: float, log: bool = False) -> list[float]:
+    if log:
+        exponents = range(int(np.ceil(np.log10(low) - 1e-9)), int(np.log10(high) + 1e-9) + 1)
+        powers = [10.0**k for k in exponents]
+        if len(powers) >= 3:
+            return powers[:: -(-len(powers) // 6)]
+        return [float(v) for v in np.geomspace(low, high, 4)]
+    if high <= low:
+        return [low]
+    rough = (high - low) / 5
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
+    first = np.ceil(low / step - 1e-9) * step
+    return [float(v) for v in np.arange(first, high + step * 1e-6, step)]
+
+
+def _number(value: float, percent: bool) -> str:
+    value = 0.0 if abs(value) < 1e-12 else value
+    if percent:
+        return f"{100 * value:.3g}%"
+    return f"{value:.3g}"
+
+
+def _svg(title: str, description: str, body: str, height: int = _HEIGHT) -> str:
+    return (
+        f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" role="img" '
+        f'aria-label="{escape(title)}. {escape(description)}">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{body}</svg>"
+    )
+
+
+def _band(axes: _Axes, xs: Sequence[float], low: Sequence[float], high: Sequence[float]) -> str:
+    back = "L".join(
+        f"{axes.at_x(x)},{axes.at_y(y)}"
+        for x, y in zip(reversed(list(xs)), reversed(list(low)), strict=True)
+    )
+    return f'<path class="band" d="{axes.path(xs, high)}L{back}Z"/>'
+
+
+def roc_chart(roc: dict[str, Any], auc: dict[str, Any]) -> str:
+    """ROC curve with its band."""
+    axes = _Axes((0, 1), (0, 1), height=400)
+    body = (
+        axes.frame("negatives flagged in error", "positives found", (True, True))
+        + _band(axes, roc["fpr"], roc["band_low"], roc["band_high"])
+        + f'<path class="chance" d="{axes.path((0, 1), (0, 1))}"/>'
+        + f'<path class="line" d="{axes.path(roc["fpr"], roc["tpr"])}"/>'
+    )
+    description = (
+        f"The curve encloses an area of {auc['value']:.3f}; the shaded band has level "
+        f"{roc['level']:.0%}; the dashed diagonal is chance."
+    )
+    return _svg("ROC curve", description, body, 400)
+
+
+_ROLES = (
+    ("negative", "negatives", "N"),
+    ("unlabeled", "unlabelled", "U"),
+    ("positive", "positives", "P"),
+)
+
+
+def histogram_chart(scores: dict[str, Any]) -> str:
+    """Score distributions by role: outlines, told apart by colour and by dashes."""
+    edges = scores["edges"]
+    present = [(key, name, css) for key, name, css in _ROLES if key in scores]
+    top = max(max(scores[key]) for key, _, _ in present) * 1.08
+    axes = _Axes((edges[0], edges[-1]), (0, top))
+    body = axes.frame("score (in spreads of the unlabelled rows)", "share of rows", (False, True))
+    for key, _, css in present:
+        xs = np.repeat(edges, 2)[1:-1].tolist()
+        ys = np.repeat(scores[key], 2).tolist()
+        outline = axes.path([xs[0], *xs, xs[-1]], [0, *ys, 0])
+        body += (
+            f'<path class="area {css}" d="{outline}Z"/><path class="outline {css}" d="{outline}"/>'
+        )
+    for i, (_, name, css) in enumerate(reversed(present)):
+        y = _TOP + 12 + 18 * i
+        body += (
+            f'<line class="outline {css}" x1="{_WIDTH - 130}" x2="{_WIDTH - 104}" '
+            f'y1="{y - 4}" y2="{y - 4}"/>'
+            f'<text class="label" x="{_WIDTH - 98}" y="{y}">{name}</text>'
+        )
+    names = ", ".join(name for _, name, _ in present)
+    return _svg("Distribution of held-out scores", f"One outline each for {names}.", body)
+
+
+_PARAMETERS = {
+    "eta": ("weight of the unlabelled rows (eta)", False),
+    "width": ("width of the Gaussians", True),
+    "alpha": ("ridge (alpha)", True),
+}
+
+
+def selection_chart(name: str, curve: list[dict[str, float]]) -> str | None:
+    """Validation AUC along one parameter, with standard errors; larger dots weigh more."""
+    points = [p for p in curve if p["value"] is not None and p["risk"] is not None]
+    points = [p for p in points if np.isfinite(p["value"]) and np.isfinite(p["risk"])]
+    if len(points) < 2:
+        return None
+    label, log = _PARAMETERS[name]
+    xs = [p["value"] for p in points]
+    ys = [1 - p["risk"] for p in points]
+    errors = [p.get("std_error") or 0.0 for p in points]
+    low = min(y - e for y, e in zip(ys, errors, strict=True))
+    high = max(y + e for y, e in zip(ys, errors, strict=True))
+    pad = max(0.05 * (high - low), 1e-3)
+    extent = (min(xs), max(xs))
+    extent = (extent[0] / 1.3, extent[1] * 1.3) if log else (extent[0] - 0.06, extent[1] + 0.06)
+    axes = _Axes(extent, (low - pad, high + pad), log_x=log)
+    body = axes.frame(label, "best validation AUC", (False, False))
+    body += f'<path class="line thin" d="{axes.path(xs, ys)}"/>'
+    for point, x, y, error in zip(points, xs, ys, errors, strict=True):
+        at = axes.at_x(x)
+        body += (
+            f'<line class="whisker" x1="{at}" x2="{at}" y1="{axes.at_y(y - error)}" '
+            f'y2="{axes.at_y(y + error)}"/>'
+        )
+        radius = 3 + 9 * np.sqrt(max(point.get("kept") or 0.0, 0.0))
+        body += f'<circle class="dot" cx="{at}" cy="{axes.at_y(y)}" r="{radius:.1f}"/>'
+    best = points[int(np.argmax(ys))]["value"]
+    description = f"Highest at {best:.3g}; bars are one standard error over folds."
+    return _svg(f"Validation AUC by {label}", description, body)
+
+
+def sensitivity_chart(curve: dict[str, Any], interval: tuple[float, float] | None) -> str:
+    """AUC estimate as a function of the prior, with band and the prior that was used."""
+    priors = curve["priors"]
+    low, high = min(curve["low"]), max(curve["high"])
+    pad = max(0.05 * (high - low), 0.005)
+    axes = _Axes((priors[0], priors[-1]), (max(0.0, low - pad), min(1.0, high + pad)))
+    body = axes.frame("share of positives among the unlabelled rows", "AUC estimate", (True, False))
+    if interval is not None:
+        left, right = (min(max(v, priors[0]), priors[-1]) for v in interval)
+        x = axes.at_x(left)
+        body += (
+            f'<rect class="range" x="{x}" y="{_TOP}" width="{max(axes.at_x(right) - x, 1):.1f}" '
+            f'height="{_HEIGHT - _BOTTOM - _TOP}"/>'
+        )
+    at = axes.at_x(curve["at"])
+    body += (
+        _band(axes, priors, curve["low"], curve["high"])
+        + f'<path class="line" d="{axes.path(priors, curve["value"])}"/>'
+        + f'<line class="chance" x1="{at}" x2="{at}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
+    )
+    description = (
+        f"From {curve['value'][0]:.3f} at a prior of {priors[0]:.3f} to {curve['value'][-1]:.3f} "
+        f"at {priors[-1]:.3f}; the dashed line is the prior used, {curve['at']:.3f}."
+    )
+    return _svg("AUC estimate against the prior", description, body)
+
+
+def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
+    """Bars: how far the AUC falls without a column, with the spread over shuffles."""
+    shown = columns[:most]
+    row, height = 26, 26 * len(shown) + _TOP + _BOTTOM
+    high = max(max(c["drop"] + c["spread"] for c in shown), 0.005)
+    low = min(min(c["drop"] - c["spread"] for c in shown), 0.0)
+    axes = _Axes((low, high * 1.05), (0, 1), height=height, left=172)
+    body = ""
+    for value in _ticks(*axes.x):
+        x = axes.at_x(value)
+        body += (
+            f'<line class="grid" x1="{x}" x2="{x}" y1="{_TOP}" y2="{height - _BOTTOM}"/>'
+            f'<text class="tick" x="{x}" y="{height - _BOTTOM + 18}" text-anchor="middle">'
+            f"{_number(value, False)}</text>"
+        )
+    for i, column in enumerate(shown):
+        y = _TOP + row * i
+        start, end = sorted((axes.at_x(0), axes.at_x(column["drop"])))
+        name = column["column"] if len(column["column"]) <= 19 else column["column"][:18] + "…"
+        whisker = [axes.at_x(column["drop"] + s * column["spread"]) for s in (-1, 1)]
+        body += (
+            f'<text class="label" x="{axes.left - 8}" y="{y + 17}" text-anchor="end">'
+            f"{escape(name)}</text>"
+            f'<rect class="bar" x="{start}" y="{y + 5}" width="{max(end - start, 1):.1f}" '
+            'height="16"/>'
+            f'<line class="whisker" x1="{whisker[0]}" x2="{whisker[1]}" y1="{y + 13}" '
+            f'y2="{y + 13}"/>'
+        )
+    body += (
+        f'<text class="label" x="{(axes.left + _WIDTH) / 2}" y="{height - 8}" '
+        'text-anchor="middle">fall of the AUC</text>'
+    )
+    first = shown[0]
+    description = f"Largest for {first['column']}: {first['drop']:.3f}."
+    return _svg("Most informative columns", description, body, height)
+
+
+def interval_chart(methods: dict[str, dict[str, Any]]) -> str:
+    """Estimates by method with their intervals, one under the other."""
+    names = {"combined": "all rows", "pn": "P and N", "pu": "P and U", "nu": "N and U"}
+    rows = [(names.get(key, key), value) for key, value in methods.items()]
+    height = 34 * len(rows) + _TOP + _BOTTOM
+    low = max(0.0, min(min(v["low"], v["value"]) for _, v in rows) - 0.03)
+    axes = _Axes((min(low, 0.9), 1.0), (0, 1), height=height, left=84)
+    body = ""
+    for value in _ticks(*axes.x):
+        x = axes.at_x(value)
+        body += (
+            f'<line class="grid" x1="{x}" x2="{x}" y1="{_TOP}" y2="{height - _BOTTOM}"/>'
+            f'<text class="tick" x="{x}" y="{height - _BOTTOM + 18}" text-anchor="middle">'
+            f"{_number(value, False)}</text>"
+        )
+    for i, (name, estimate) in enumerate(rows):
+        y = _TOP + 34 * i + 17
+        at = axes.at_x(min(max(estimate["value"], axes.x[0]), 1.0))
+        body += (
+            f'<text class="label" x="{axes.left - 8}" y="{y + 4}" text-anchor="end">{name}</text>'
+            f'<line class="whisker thick" x1="{axes.at_x(max(estimate["low"], axes.x[0]))}" '
+            f'x2="{axes.at_x(estimate["high"])}" y1="{y}" y2="{y}"/>'
+            f'<circle class="dot solid" cx="{at}" cy="{y}" r="5"/>'
+        )
+    body += (
+        f'<text class="label" x="{(axes.left + _WIDTH) / 2}" y="{height - 8}" '
+        'text-anchor="middle">AUC</text>'
+    )
+    told = "; ".join(f"{name} {value['value']:.3f}" for name, value in rows)
+    return _svg("AUC estimates by the rows they use", told, body, height)

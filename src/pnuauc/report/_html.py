@@ -1,0 +1,80 @@
+"""Findings -> one self-contained HTML file."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from pnuauc.exceptions import MissingExtraError
+from pnuauc.report import _charts as charts
+from pnuauc.report import _words as words
+
+__all__ = ["to_html"]
+
+#: Findings and charts that some data have no use for.
+_OPTIONAL = ("prior", "auc", "roc", "scores", "review", "sensitivity", "unlabelled", "importance")
+_CHARTS = ("roc", "methods", "scores", "sensitivity", "importance", "eta", "width", "alpha")
+
+
+def to_html(findings: dict[str, Any]) -> str:
+    """The report as HTML: no scripts, nothing fetched, light and dark."""
+    try:
+        jinja2 = importlib.import_module("jinja2")
+    except ImportError as error:
+        raise MissingExtraError(
+            "The HTML report needs jinja2: run pip install 'pnuauc[cli]' and try again."
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pnuauc.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["cell"] = _cell
+    template = environment.get_template("report.html.j2")
+    return str(
+        template.render(
+            f={**dict.fromkeys(_OPTIONAL), **findings},
+            headline=words.headline(findings),
+            summary=words.summary_rows(findings),
+            setting=words.setting_words(findings["labels"]["setting"]),
+            effect=words.effect_words(findings["unlabelled"]) if findings.get("unlabelled") else "",
+            percent=words.percent,
+            charts={**dict.fromkeys(_CHARTS), **_draw(findings)},
+        )
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _draw(findings: dict[str, Any]) -> dict[str, str]:
+    """The charts there are findings for."""
+    out: dict[str, str | None] = {}
+    auc = findings.get("auc")
+    if auc and findings.get("roc"):
+        out["roc"] = charts.roc_chart(
+            findings["roc"], findings["auc_methods"].get(findings["roc"]["method"], auc)
+        )
+    if auc and len(findings.get("auc_methods", {})) > 1:
+        out["methods"] = charts.interval_chart(findings["auc_methods"])
+    if findings.get("scores"):
+        out["scores"] = charts.histogram_chart(findings["scores"])
+    if findings.get("sensitivity"):
+        prior = findings["prior"]
+        out["sensitivity"] = charts.sensitivity_chart(
+            findings["sensitivity"], (prior["low"], prior["high"])
+        )
+    if (findings.get("importance") or {}).get("columns"):
+        out["importance"] = charts.importance_chart(findings["importance"]["columns"])
+    for name in ("eta", "width", "alpha"):
+        out[name] = charts.selection_chart(name, findings["selection"]["curves"][name])
+    return {name: chart for name, chart in out.items() if chart}

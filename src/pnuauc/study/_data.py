@@ -1,0 +1,152 @@
+"""A table and the roles of its columns -> rows, roles and what there is to say about both."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pnuauc.exceptions import InputError, PnuaucWarning
+from pnuauc.io import as_table, need
+from pnuauc.labels import Roles, read_roles
+
+__all__ = ["ColumnRoles", "LabelCodes", "collected", "label_values", "read_labels", "split_columns"]
+
+
+@dataclass(frozen=True)
+class LabelCodes:
+    """Values of the label column that stand for the roles; None leaves the default reading."""
+
+    positive: Any = None
+    negative: Any = None
+    unlabeled: Any = None
+
+    def for_type(self, kind: Any) -> dict[str, Any]:
+        """The values in the type of the column: options from a command line arrive as text."""
+        return {
+            "positive_label": _in_type(self.positive, kind),
+            "negative_label": _in_type(self.negative, kind),
+            "unlabeled_label": _in_type(self.unlabeled, kind),
+        }
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Which column is the label, which name the rows, which are left out, which are categories."""
+
+    label: str
+    ids: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    codes: LabelCodes = field(default_factory=LabelCodes)
+
+
+def _in_type(value: Any, kind: Any) -> Any:
+    types = need("pyarrow").types
+    if not isinstance(value, str) or kind is None:
+        if isinstance(value, (list, tuple)):
+            return [_in_type(item, kind) for item in value] or None
+        return value
+    if types.is_boolean(kind):
+        lowered = value.strip().lower()
+        if lowered in {"true", "1", "yes"}:
+            return True
+        if lowered in {"false", "0", "no"}:
+            return False
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        try:
+            number = float(value)
+        except ValueError:
+            raise InputError(
+                f"The label column holds numbers, so the label value {value!r} cannot occur in it."
+            ) from None
+        return int(number) if number == int(number) else number
+    return value
+
+
+def label_values(table: Any, label: str) -> Any:
+    """The label column as an array that :func:`pnuauc.labels.read_roles` reads."""
+    pa = need("pyarrow")
+    if label not in table.column_names:
+        names = table.column_names
+        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+        hint = " Is the delimiter right (--delimiter)?" if len(names) == 1 else ""
+        raise InputError(f"There is no column '{label}'; the columns are {shown}.{hint}")
+    values = table.column(label)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return values.to_numpy()
+    if pa.types.is_nested(values.type) or pa.types.is_temporal(values.type):
+        raise InputError(
+            f"Label column '{label}' holds {values.type} values; it must hold labels, for example "
+            "1 (positive), 0 (negative) and nothing (unlabelled)."
+        )
+    return np.array(values.to_pylist(), dtype=object)
+
+
+def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
+    """Roles of the rows; errors name the column."""
+    values = label_values(table, label)
+    kind = table.column(label).type
+    kind = kind.value_type if need("pyarrow").types.is_dictionary(kind) else kind
+    return _roles(values, label, codes.for_type(kind))
+
+
+def _roles(values: Any, label: str, codes: dict[str, Any]) -> Roles:
+    try:
+        return read_roles(values, **codes)
+    except ValueError as error:
+        raise InputError(f"Label column '{label}': {error}") from error
+
+
+def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
+    """(feature table, roles of the rows, table of ids or None).
+
+    ``data`` is a frame, a file's table, or a pair (CSR, labels) as LIBSVM files give.
+    """
+    if isinstance(data, tuple) and len(data) == 2 and sparse.issparse(data[0]):
+        pa = need("pyarrow")
+        X, y = data
+        return X.tocsr(), _roles(y, "label", roles.codes.for_type(pa.float64())), None
+    table = as_table(data)
+    _check_present(table, roles)
+    labels = read_labels(table, roles.label, roles.codes)
+    ids = table.select(list(roles.ids)) if roles.ids else None
+    return table.drop_columns([roles.label, *roles.ids, *roles.drop]), labels, ids
+
+
+def _check_present(table: Any, roles: ColumnRoles) -> None:
+    label_values(table.slice(0, 0), roles.label)
+    for what, names in (("--id", roles.ids), ("--drop", roles.drop)):
+        for name in names:
+            if name not in table.column_names:
+                raise InputError(f"There is no column '{name}', named by {what}.")
+    named: Sequence[str] = [roles.label, *roles.ids, *roles.drop]
+    twice = next((name for name in named if list(named).count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"Column '{twice}' is given two roles among label, id and drop.")
+
+
+@contextmanager
+def collected(messages: list[str]) -> Iterator[None]:
+    """Turn this package's warnings into sentences of a list, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PnuaucWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, PnuaucWarning):
+            text = str(warning.message)
+            if text not in messages:
+                messages.append(text)
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )

@@ -1,0 +1,287 @@
+"""From a table to a model and everything there is to say about it, as one dict."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from pnuauc import __version__
+from pnuauc.estimators_cv import AUCClassifierCV
+from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
+from pnuauc.io import TableEncoder, TableModel, find_leaks
+from pnuauc.labels import Roles
+from pnuauc.study._crossfit import cross_fit, evaluation_rows, permutation_importance
+from pnuauc.study._data import ColumnRoles, collected, split_columns
+from pnuauc.study._findings import (
+    auc_findings,
+    importance_findings,
+    label_findings,
+    review_findings,
+    score_histograms,
+    selection_findings,
+    top_rows,
+    unlabelled_effect,
+)
+from pnuauc.study._prior import KnownPrior, find_prior
+
+__all__ = ["FitSettings", "Study", "fit_study"]
+
+Tick = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to fit and how to judge; the defaults are for a table at hand and little time.
+
+    Attributes
+    ----------
+    prior : None (estimate), a number, or (low, high); the share of positives inside U
+    basis, n_basis : feature map and number of centres
+    folds : folds of the held-out AUC estimate
+    evaluation_unlabeled : unlabelled rows that take part in that estimate
+    top : unlabelled rows to list for review
+    importance : whether columns are shuffled in turn
+    n_jobs, random_state
+    """
+
+    prior: float | tuple[float, float] | None = None
+    basis: str = "gaussian"
+    n_basis: int = 200
+    folds: int = 5
+    evaluation_unlabeled: int = 5000
+    top: int = 20
+    importance: bool = True
+    level: float = 0.95
+    n_jobs: int | None = None
+    random_state: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A fitted model, the findings about it, and the encoded pipeline parts behind it."""
+
+    model: TableModel
+    findings: dict[str, Any]
+    ranker: AUCClassifierCV
+    encoder: TableEncoder
+
+
+def fit_study(
+    data: Any,
+    columns: ColumnRoles,
+    settings: FitSettings | None = None,
+    *,
+    name: str = "table",
+    command: str | None = None,
+    verbose: bool | None = False,
+    tick: Tick | None = None,
+) -> Study:
+    """Encode, estimate the prior, select and fit, evaluate on held-out rows, describe.
+
+    Parameters
+    ----------
+    data : any frame, or (CSR, labels)
+    columns : ColumnRoles
+    name : what to call the table in the report
+    command : the command line that asked for this, for the report
+    verbose : whether the ranker draws a progress bar (None: in a terminal)
+    tick : called with (stage, share done)
+    """
+    settings = settings or FitSettings()
+    tick = tick or (lambda stage, share: None)
+    started = time.perf_counter()
+    messages: list[str] = []
+    with collected(messages):
+        table, roles, ids = split_columns(data, columns)
+        _check_setting(roles, columns.label)
+        tick("columns", 0.0)
+        encoder = TableEncoder(columns.categorical).fit(table)
+        leaks = [] if encoder.is_sparse else find_leaks(table, encoder.columns_, roles)
+        X = encoder.transform(table)
+        if not np.isfinite(X.data if encoder.is_sparse else X).all():
+            raise InputError("The table holds numbers too large to compute with; rescale them.")
+        tick("prior", 0.0)
+        prior = _prior(settings, X, roles, messages)
+        ranker = _ranker(settings, prior, verbose)
+        tick("model", 0.0)
+        ranker.fit(X, roles.codes.astype(float))
+        model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles))
+        findings = _header(name, command, table, columns, roles, encoder, settings)
+        findings["prior"] = None if prior is None else prior.to_dict()
+        findings["selection"] = selection_findings(ranker)
+        _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
+        findings["top"] = top_rows(model, X, table, ids, roles, settings.top)
+    findings["warnings"] = [*leaks, *messages]
+    findings["seconds"] = round(time.perf_counter() - started, 1)
+    model.card = _card(findings, columns)
+    return Study(model, findings, ranker, encoder)
+
+
+def _check_setting(roles: Roles, label: str) -> None:
+    if roles.setting not in {"PN", "PU", "NU", "PNU"}:
+        raise InputError(
+            f"Label column '{label}' holds {roles.describe()}; a ranking needs at least two of "
+            "positive, negative and unlabelled rows."
+        )
+    for role in ("positive", "negative", "unlabeled"):
+        n = getattr(roles, f"n_{role}")
+        if n == 1:
+            raise InputError(
+                f"Label column '{label}' holds {roles.describe()}; every role that occurs needs "
+                "at least 2 rows."
+            )
+
+
+def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> KnownPrior | None:
+    try:
+        prior = find_prior(
+            settings.prior,
+            X,
+            roles,
+            level=settings.level,
+            random_state=settings.random_state,
+        )
+    except (PriorNotIdentifiedError, MissingRoleError) as error:
+        raise InputError(f"{error} Or give the prior yourself (--prior 0.1).") from error
+    if prior is not None and prior.doubt:
+        messages.append(f"The prior is doubtful: {prior.doubt} Give it if you know it (--prior).")
+    return prior
+
+
+def _ranker(
+    settings: FitSettings, prior: KnownPrior | None, verbose: bool | None
+) -> AUCClassifierCV:
+    return AUCClassifierCV(
+        basis=settings.basis,
+        n_basis=settings.n_basis,
+        prior=None if prior is None else prior.value,
+        # the codes of roles.codes are settled: without this, {1, -1} would be announced again
+        unlabeled_label=-1,
+        n_jobs=settings.n_jobs,
+        verbose=verbose,
+        random_state=settings.random_state,
+    )
+
+
+def _reference_rows(X: Any, roles: Roles, at_most: int = 50_000) -> Any:
+    """Rows among whose scores new scores are placed: the unlabelled ones, or all."""
+    rows = roles.unlabeled if roles.n_unlabeled else np.arange(len(roles))
+    return X[rows[:: -(-len(rows) // at_most)]]
+
+
+def _header(
+    name: str,
+    command: str | None,
+    table: Any,
+    columns: ColumnRoles,
+    roles: Roles,
+    encoder: TableEncoder,
+    settings: FitSettings,
+) -> dict[str, Any]:
+    kinds: dict[str, int] = {}
+    for column in encoder.columns_:
+        kinds[column.kind] = kinds.get(column.kind, 0) + 1
+    if encoder.is_sparse:
+        kinds = {"sparse feature": encoder.n_features_in_}
+    return {
+        "pnuauc": __version__,
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": command,
+        "table": {
+            "name": name,
+            "rows": len(roles),
+            "label": columns.label,
+            "ids": list(columns.ids),
+            "dropped": list(columns.drop),
+            "columns": [c.to_dict() for c in encoder.columns_],
+            "kinds": kinds,
+            "n_encoded": len(encoder.get_feature_names_out()),
+            "notes": list(encoder.notes_),
+        },
+        "labels": label_findings(roles),
+        "settings": dict(vars(settings)),
+    }
+
+
+def _judge(
+    findings: dict[str, Any],
+    ranker: AUCClassifierCV,
+    X: Any,
+    roles: Roles,
+    prior: KnownPrior | None,
+    encoder: TableEncoder,
+    settings: FitSettings,
+    tick: Tick,
+) -> None:
+    """Everything that rests on held-out scores; left out, with a reason, where there are none."""
+    counts = [n for n in (roles.n_positive, roles.n_negative, roles.n_unlabeled) if n]
+    # a training part needs two rows of every role
+    n_folds = min(settings.folds, *counts)
+    if n_folds < 2 or min(counts) < 3:
+        findings["auc"] = None
+        findings["auc_reason"] = (
+            "Too few labelled rows to hold any back: the AUC of this model cannot be estimated "
+            f"honestly ({roles.describe()}; at least 3 of each are needed)."
+        )
+        return
+    rows = evaluation_rows(roles, settings.evaluation_unlabeled, settings.random_state)
+    quiet = clone(ranker).set_params(verbose=False)
+    held_out = cross_fit(
+        quiet, X, roles, rows, n_folds=n_folds, seed=settings.random_state, tick=tick
+    )
+    n_used = int((held_out.codes == -1).sum())
+    findings["auc_procedure"] = (
+        f"{n_folds} folds by role: the whole selection is repeated without each fold and the fold "
+        "is scored by that refit, so no row is judged by a model that saw its label. "
+        + (
+            f"{n_used:,} of {roles.n_unlabeled:,} unlabelled rows, drawn at random, take part. "
+            if n_used < roles.n_unlabeled
+            else ""
+        )
+        + "Scores are standardised fold by fold and pooled; the prior and the encoding come from "
+        "all rows."
+    )
+    findings |= auc_findings(held_out.codes, held_out.scores, prior, settings.level)
+    findings["review"] = review_findings(
+        held_out.codes, held_out.scores, prior, roles.n_unlabeled, settings.top
+    )
+    findings["scores"] = score_histograms(held_out.codes, held_out.scores)
+    findings["unlabelled"] = unlabelled_effect(
+        ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
+    )
+    tick("importance", 0.0)
+    importance = (
+        permutation_importance(held_out, X, encoder.groups_, prior, seed=settings.random_state)
+        if settings.importance and findings["auc"] is not None
+        else []
+    )
+    findings["importance"] = importance_findings(importance, len(encoder.groups_))
+
+
+def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
+    """What the model file tells about itself: no rows of the table, no ids."""
+    wanted = (
+        "pnuauc",
+        "created",
+        "command",
+        "labels",
+        "prior",
+        "auc",
+        "auc_procedure",
+        "auc_reason",
+        "unlabelled",
+        "importance",
+        "warnings",
+        "settings",
+    )
+    card = {key: findings[key] for key in wanted if key in findings}
+    card["label"], card["ids"] = columns.label, list(columns.ids)
+    card["table"] = findings["table"]
+    card["selection"] = findings["selection"]
+    return card

@@ -1,0 +1,315 @@
+"""The commands: what they print, write and exit with, on good input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from pnuauc.metrics import auc_estimate, compare_auc
+from pnuauc.study import make_payments
+
+pytest.importorskip("typer")
+from typer.testing import CliRunner
+
+from pnuauc.cli._app import app
+from pnuauc.io import load_model, read_table, save_model
+
+#: Small enough for a test; everything else is the default.
+QUICK = ["--centers", "10", "--folds", "2", "--jobs", "1"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table and everything ``fit`` makes of it."""
+    folder = tmp_path_factory.mktemp("cli")
+    table, _ = make_payments(300, labelled=60, share=0.2, seed=3)
+    pa.parquet.write_table(table, folder / "payments.parquet")
+    result = run(
+        "fit",
+        folder / "payments.parquet",
+        "--label",
+        "is_fraud",
+        "--id",
+        "payment_id",
+        "-o",
+        folder / "model",
+        *QUICK,
+    )
+    assert result.exit_code == 0, result.output
+    (folder / "fit.txt").write_text(result.output)
+    return folder
+
+
+def test_fit_tells_what_the_story_promises(folder):
+    output = (folder / "fit.txt").read_text()
+    for part in (
+        "Prior in unlabelled",
+        "AUC, held out",
+        "95% interval",
+        "Model",
+        "Unlabelled rows",
+        "20 positive, 40 negative, 240 unlabelled",
+        "model.html",
+    ):
+        assert part in output
+    assert "\x1b[" not in output  # no colours outside a terminal
+    assert {p.name for p in folder.iterdir()} >= {"model.pnuauc", "model.html", "model.json"}
+
+
+def test_json_findings_are_the_reports(folder):
+    findings = json.loads((folder / "model.json").read_text())
+    html = (folder / "model.html").read_text()
+    assert f"{findings['auc']['value']:.3f}" in html
+    assert findings["labels"]["setting"] == "PNU"
+    assert findings["command"].startswith("pnuauc")
+
+
+def test_score_then_evaluate(folder):
+    scored = folder / "scored.csv"
+    result = run("score", folder / "model", folder / "payments.parquet", "-o", scored)
+    assert result.exit_code == 0, result.output
+    assert "300 rows" in result.output
+    table = read_table(scored)
+    expected = load_model(folder / "model.pnuauc").score(read_table(folder / "payments.parquet"))
+    np.testing.assert_allclose(table.column("score").to_numpy(), expected, rtol=1e-9)
+    result = run("evaluate", scored, "--label", "is_fraud", "--prior", "0.2", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    labels = [None if v is None else int(v) for v in table.column("is_fraud").to_pylist()]
+    known = auc_estimate(labels, expected, 0.2)
+    assert found["scores"]["score"]["auc"]["value"] == pytest.approx(known.value, rel=1e-9)
+    assert found["scores"]["score"]["auc"]["low"] == pytest.approx(known.low, rel=1e-9)
+
+
+def write_scores(path, labels):
+    rng = np.random.default_rng(0)
+    n = len(labels)
+    strength = np.array([2.0 if v == 1 else 0.0 for v in labels])
+    a, b = strength + rng.normal(size=n), 0.3 * strength + rng.normal(size=n)
+    pa.csv.write_csv(pa.table({"a": a, "b": b, "y": pa.array(labels, pa.int8())}), path)
+    return a, b
+
+
+def test_two_columns_are_compared(tmp_path):
+    labels = [1] * 30 + [0] * 40 + [None] * 200
+    a, b = write_scores(tmp_path / "s.csv", labels)
+    result = run(
+        "evaluate",
+        tmp_path / "s.csv",
+        "--score",
+        "a",
+        "--score",
+        "b",
+        "--label",
+        "y",
+        "--prior",
+        "0.1",
+        "--json",
+    )
+    found = json.loads(result.stdout)["comparison"]
+    known = compare_auc(labels, a, b, 0.1)
+    assert found["p_value"] == pytest.approx(known.p_value, rel=1e-6)
+    assert found["difference"] == pytest.approx(known.difference, rel=1e-6)
+    text = run("evaluate", tmp_path / "s.csv", "-s", "a", "-s", "b", "-l", "y").output
+    assert "'a' minus 'b'" in text
+    assert "a clear difference" in text
+
+
+def test_positive_unlabelled_scores_without_a_prior(tmp_path):
+    labels = [1] * 40 + [None] * 200
+    write_scores(tmp_path / "s.csv", labels)
+    result = run("evaluate", tmp_path / "s.csv", "--score", "a", "--label", "y")
+    assert result.exit_code == 0, result.output
+    assert "depends on the share of positives" in result.output
+    with_prior = run(
+        "evaluate", tmp_path / "s.csv", "--score", "a", "-l", "y", "--prior", "0.05:0.15"
+    )
+    assert "AUC of 'a'" in with_prior.output
+    auto = run(
+        "evaluate", tmp_path / "s.csv", "--score", "a", "-l", "y", "--prior", "auto", "--json"
+    )
+    assert json.loads(auto.stdout)["prior"]["source"].startswith("estimated")
+
+
+def test_prior(folder):
+    result = run("prior", folder / "payments.parquet", "--label", "is_fraud", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert 0 <= found["low"] <= found["value"] <= found["high"] <= 1
+    text = run("prior", folder / "payments.parquet", "--label", "is_fraud")
+    assert "of the 240 unlabelled rows are positive" in text.stdout
+
+
+def test_inspect(folder):
+    result = run("inspect", folder / "model.pnuauc")
+    assert result.exit_code == 0, result.output
+    for part in ("amount (number)", "time (date)", "shop (category)", "scikit-learn", "intact"):
+        assert part in result.output
+    manifest = json.loads(run("inspect", folder / "model.pnuauc", "--json").stdout)
+    assert manifest["format"] == "pnuauc-model"
+    # a card tells about the table, but carries none of its rows
+    assert "P03-" not in json.dumps(manifest)
+
+
+def test_a_strangers_model_cannot_steer_the_terminal(folder, tmp_path):
+    model = load_model(folder / "model.pnuauc")
+    model.card["command"] = "\x1b]0;owned\x07 [red]x[/red]"
+    model.card["warnings"] = ["\x1b[2J"]
+    save_model(model, tmp_path / "m.pnuauc")
+    result = run("inspect", tmp_path / "m.pnuauc")
+    assert result.exit_code == 0, result.output
+    assert "\x1b" not in result.output
+    assert "[red]x[/red]" in result.output
+
+
+def test_quiet_says_nothing(folder, tmp_path):
+    result = run(
+        "score", folder / "model", folder / "payments.parquet", "-o", tmp_path / "s.csv", "--quiet"
+    )
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_defaults_just_work(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 120
+    y = [1] * 15 + [0] * 15 + [None] * (n - 30)
+    x = rng.normal(size=n) + np.array([1.5 if v == 1 else 0 for v in y])
+    pa.csv.write_csv(pa.table({"x": x, "z": rng.normal(size=n), "y": y}), tmp_path / "table.csv")
+    result = run("fit", tmp_path / "table.csv", "--label", "y", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "table.csv",
+        "table.pnuauc",
+        "table.html",
+        "table.json",
+    }
+    assert run("score", tmp_path / "table.pnuauc", tmp_path / "table.csv").exit_code == 0
+    assert (tmp_path / "table.scored.csv").exists()
+
+
+@pytest.mark.parametrize("setting", ["PN", "PU", "NU"])
+def test_every_setting(tmp_path, setting):
+    rng = np.random.default_rng(1)
+    hidden = np.arange(160) % 4 == 0
+    y = [int(v) for v in hidden]
+    if setting != "PN":
+        known = 1 if setting == "PU" else 0
+        y = [v if v == known and i % 2 == 0 else None for i, v in enumerate(y)]
+    x = rng.normal(size=160) + 2 * hidden
+    pa.csv.write_csv(
+        pa.table({"x": x, "z": rng.normal(size=160), "y": pa.array(y, pa.int8())}),
+        tmp_path / "t.csv",
+    )
+    result = run("fit", tmp_path / "t.csv", "--label", "y", "--json", *QUICK)
+    assert result.exit_code == 0, result.output
+    findings = json.loads(result.stdout)
+    assert findings["labels"]["setting"] == setting
+    assert (findings["prior"] is None) == (setting == "PN")
+    assert findings["auc"]["method"] == setting.lower()
+    assert "<html" in (tmp_path / "t.html").read_text()
+
+
+def test_label_values_by_option(tmp_path):
+    rng = np.random.default_rng(0)
+    words = ["fraud"] * 15 + ["fine"] * 15 + ["?"] * 60
+    x = rng.normal(size=90) + np.array([1.5 if w == "fraud" else 0 for w in words])
+    pa.csv.write_csv(pa.table({"x": x, "z": rng.normal(size=90), "w": words}), tmp_path / "t.csv")
+    result = run(
+        "fit",
+        tmp_path / "t.csv",
+        "--label",
+        "w",
+        "--positive",
+        "fraud",
+        "--negative",
+        "fine",
+        "--unlabeled",
+        "?",
+        "--json",
+        *QUICK,
+    )
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["labels"]["positive"] == 15
+    # without being told, the classic coding is said out loud
+    codes = [{"fraud": 1, "fine": -1, "?": -1}[w] for w in words]
+    pa.csv.write_csv(pa.table({"x": x, "z": rng.normal(size=90), "y": codes}), tmp_path / "c.csv")
+    result = run("fit", tmp_path / "c.csv", "--label", "y", "--prior", "0.1", *QUICK)
+    assert "-1 is read as unlabelled" in result.output
+    assert "pass --negative -1" in result.output
+
+
+def test_leak_is_said_out_loud(tmp_path):
+    rng = np.random.default_rng(0)
+    y = [1] * 15 + [0] * 15 + [None] * 60
+    leak = [9.0 if v == 1 else float(rng.random()) for v in y]
+    pa.csv.write_csv(pa.table({"x": rng.normal(size=90), "leak": leak, "y": y}), tmp_path / "t.csv")
+    result = run("fit", tmp_path / "t.csv", "--label", "y", *QUICK)
+    assert "Column 'leak' separates the positive rows from all others perfectly" in result.output
+
+
+def test_libsvm_from_fit_to_score(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 6)) * (rng.random((120, 6)) < 0.6)
+    y = np.where(np.arange(120) < 60, np.arange(120) % 2, -1)
+    X[:, 0] += (y == 1) * 0.8
+    dump_svmlight_file(X, y, str(tmp_path / "t.libsvm"), zero_based=False)
+    result = run("fit", tmp_path / "t.libsvm", "--prior", "0.3", *QUICK)
+    assert result.exit_code == 0, result.output
+    result = run("score", tmp_path / "t.pnuauc", tmp_path / "t.libsvm")
+    assert result.exit_code == 0, result.output
+    assert read_table(tmp_path / "t.scored.csv").num_rows == 120
+
+
+def test_help_has_an_example_for_every_command():
+    names = ["fit", "score", "evaluate", "prior", "inspect", "demo", "reproduce"]
+    for name in names:
+        result = run(name, "--help")
+        assert result.exit_code == 0
+        assert f"Example: pnuauc {name}" in result.output
+    listing = run("--help").output
+    assert all(name in listing for name in names)
+    assert "--show-completion" in listing
+
+
+def test_version_and_module():
+    from pnuauc import __version__
+
+    assert run("--version").output.strip() == f"pnuauc {__version__}"
+    done = subprocess.run(
+        [sys.executable, "-m", "pnuauc", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"pnuauc {__version__}"
+
+
+def test_reproduce_hands_over_or_says_why_not(monkeypatch, tmp_path):
+    from pnuauc.cli import _reproduce
+
+    package = tmp_path / "experiments"
+    package.mkdir()
+    (package / "__init__.py").write_text("def main(argv):\n    print('ran', argv)\n    return 3\n")
+    monkeypatch.setattr(_reproduce, "__file__", str(tmp_path / "away" / "a" / "b" / "c" / "d.py"))
+    monkeypatch.delitem(sys.modules, "experiments", raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    result = run("reproduce", "table4")
+    assert result.exit_code == 2
+    assert "source checkout" in result.output
+    monkeypatch.chdir(tmp_path)
+    result = run("reproduce", "table4", "--trials", "2")
+    assert result.exit_code == 3
+    assert "ran ['table4', '--trials', '2']" in result.output
+    sys.modules.pop("experiments", None)

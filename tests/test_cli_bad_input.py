@@ -1,0 +1,303 @@
+"""Bad input as a table of cases: one sentence, the right exit code, nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("typer")
+from typer.testing import CliRunner
+
+from pnuauc.cli._app import app
+from pnuauc.study import make_payments
+
+QUICK = ["--centers", "8", "--folds", "2", "--jobs", "1"]
+GOOD = "a,b,y\n" + "".join(f"{i * 7 % 13},{i % 5},{i % 2 if i < 20 else ''}\n" for i in range(60))
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def rows(label):
+    return "a,b,y\n" + "".join(f"{i * 7 % 13},{i % 5},{label(i)}\n" for i in range(40))
+
+
+# name -> (file name, content, options, what the sentence must say)
+CASES = {
+    "empty file": ("t.csv", b"", [], "is empty"),
+    "header only": ("t.csv", b"a,b,y\n", [], "no rows"),
+    "wrong delimiter": ("t.csv", GOOD, ["--delimiter", ";"], "Is the delimiter right"),
+    "long delimiter": ("t.csv", GOOD, ["--delimiter", "ab"], "one character"),
+    "no such column": ("t.csv", GOOD, ["--label", "z"], "no column 'z'"),
+    "no such id": ("t.csv", GOOD, ["--id", "z"], "no column 'z', named by --id"),
+    "no such drop": ("t.csv", GOOD, ["--drop", "z"], "no column 'z', named by --drop"),
+    "no such category": ("t.csv", GOOD, ["--categorical", "z"], "no column 'z'"),
+    "two roles": ("t.csv", GOOD, ["--id", "y"], "two roles"),
+    "all labels missing": ("t.csv", rows(lambda i: ""), [], "at least two of"),
+    "one class only": ("t.csv", rows(lambda i: 1), [], "one class|at least two of"),
+    "three classes": ("t.csv", rows(lambda i: i % 3 + 5), [], "name the roles with --positive"),
+    "labels are measurements": ("t.csv", rows(lambda i: i / 7), [], "continuous"),
+    "one positive": ("t.csv", rows(lambda i: 1 if i == 0 else 0), [], "at least 2 rows"),
+    "label value that is no number": ("t.csv", GOOD, ["--positive", "yes"], "cannot occur"),
+    "infinite values": ("t.csv", GOOD + "inf,1,\n", [], "infinite value"),
+    "duplicate names": ("t.csv", GOOD.replace("a,b,y", "a,a,y"), [], "more than one column"),
+    "ragged": ("t.csv", GOOD + "1,2\n", [], "unequal length"),
+    "not UTF-8": ("t.csv", GOOD.encode() + "é,1,\n".encode("latin-1"), [], "--encoding latin-1"),
+    "unknown encoding": ("t.csv", GOOD, ["--encoding", "klingon"], "encoding"),
+    "not parquet": ("t.parquet", GOOD, [], "cannot be read as parquet"),
+    "unknown ending": ("t.doc", GOOD, [], "no ending"),
+    "prior out of range": ("t.csv", GOOD, ["--prior", "1.5"], "between 0 and 1"),
+    "prior no number": ("t.csv", GOOD, ["--prior", "many"], "between 0 and 1"),
+    "unknown basis": ("t.csv", GOOD, ["--basis", "magic"], "basis must be"),
+    "nothing to learn from": ("t.csv", "y\n" + "1\n0\n" * 20, [], "No column is left"),
+    "constant columns": ("t.csv", "a,y\n" + "3,1\n3,0\n" * 20, [], "No column is left"),
+    "not LIBSVM": ("t.libsvm", "1 a:b\n", [], "not LIBSVM"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fit_refuses_with_one_sentence(tmp_path, name):
+    file, content, options, message = CASES[name]
+    path = tmp_path / file
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    label = [] if "--label" in options else ["--label", "y"]
+    result = run("fit", path, *label, *options, *QUICK)
+    assert result.exit_code == 2, result.output
+    assert len(result.stderr.strip().splitlines()) == 1
+    import re
+
+    assert re.search(message, result.stderr), result.stderr
+    assert "Traceback" not in result.output
+    assert [p.name for p in tmp_path.iterdir()] == [file]
+
+
+def test_huge_integers_are_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(GOOD + "99999999999999999999999999,3,\n")
+    assert run("fit", path, "--label", "y", *QUICK).exit_code == 0
+
+
+def test_places_that_cannot_be_read_or_written(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(GOOD)
+    for arguments, message in (
+        (["fit", tmp_path / "none.csv", "-l", "y"], "no file"),
+        (["fit", tmp_path, "-l", "y"], "is a folder"),
+        (["fit", path, "-l", "y", "-o", tmp_path / "no" / "m"], "no folder"),
+        (["fit", path, "-l", "y", "-o", path / "m"], "is a file, not a folder"),
+        (["score", tmp_path / "none", path], "no model file"),
+        (["score", path, path], "no pnuauc model"),
+        (["inspect", path], "no pnuauc model"),
+        (["evaluate", path, "-s", "a", "-l", "z"], "no column 'z'"),
+        (["evaluate", path, "-s", "z", "-l", "y"], "no column 'z'"),
+        (["evaluate", path, "-l", "y", "-s", "a", "-s", "b", "-s", "y"], "two to compare"),
+        (["evaluate", path, "-l", "y", "-s", "a", "--method", "magic"], "must be one of"),
+        (["prior", path, "-l", "y", "--method", "magic"], "must be auto"),
+        (["demo", "--folder", path], "is a file"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert message in result.stderr, (arguments, result.stderr)
+        assert len(result.stderr.strip().splitlines()) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_text_where_scores_are_needed(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("s,y\nhigh,1\nlow,0\nlow,\n")
+    result = run("evaluate", path, "-s", "s", "-l", "y")
+    assert result.exit_code == 2
+    assert "'high' in row 1" in result.stderr
+    path.write_text("s,y\n1.0,1\n,0\n2.0,\n")
+    assert "1 empty cells (first in row 2)" in run("evaluate", path, "-s", "s", "-l", "y").stderr
+
+
+def test_unknown_options_are_the_users_too():
+    assert run("fit").exit_code == 2
+    assert run("fit", "x.csv", "--nonsense").exit_code == 2
+    assert run("nonsense").exit_code == 2
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fitted")
+    table, _ = make_payments(200, labelled=60, share=0.2, seed=3)
+    pa.parquet.write_table(table, folder / "t.parquet")
+    result = run("fit", folder / "t.parquet", "-l", "is_fraud", "--id", "payment_id", *QUICK)
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+SCORING = {
+    "missing column": (lambda t: t.drop_columns(["shop"]), "lacks column 'shop'"),
+    "text for numbers": (
+        lambda t: t.set_column(2, "amount", [["abc"] * len(t)]),
+        "holds text .'abc' in row 1",
+    ),
+    "infinite": (lambda t: t.set_column(2, "amount", [[np.inf] * len(t)]), "infinite value"),
+    "no rows": (lambda t: t.slice(0, 0), "no rows"),
+    "column named score": (lambda t: t.append_column("score", [[1.0] * len(t)]), "rename it"),
+}
+
+
+@pytest.mark.parametrize("name", SCORING)
+def test_score_refuses(fitted, tmp_path, name):
+    import re
+
+    change, message = SCORING[name]
+    pa.parquet.write_table(
+        change(pa.parquet.read_table(fitted / "t.parquet")), tmp_path / "n.parquet"
+    )
+    keep = ["--keep", "all"] if "named" in name else []
+    result = run(
+        "score", fitted / "t.pnuauc", tmp_path / "n.parquet", "-o", tmp_path / "o.csv", *keep
+    )
+    assert result.exit_code == 2, result.output
+    assert re.search(message, result.stderr), result.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["n.parquet"]
+
+
+def test_score_onto_itself_is_refused(fitted):
+    path = fitted / "t.parquet"
+    before = path.read_bytes()
+    result = run("score", fitted / "t.pnuauc", path, "-o", path)
+    assert result.exit_code == 2
+    assert path.read_bytes() == before
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+sys.argv = ["pnuauc", *sys.argv[1:]]
+from pnuauc.cli import main
+main()
+"""
+
+
+def test_full_disk(fitted, tmp_path):
+    """A limit on the size of files fails a write half-way, as a full disk does."""
+    table = pa.concat_tables([pa.parquet.read_table(fitted / "t.parquet")] * 50)
+    pa.parquet.write_table(table, tmp_path / "n.parquet")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            LIMITED,
+            "score",
+            str(fitted / "t.pnuauc"),
+            str(tmp_path / "n.parquet"),
+            "-o",
+            str(tmp_path / "o.csv"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["n.parquet"]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_no_write_permission(fitted, tmp_path):
+    tmp_path.chmod(0o500)
+    result = run("score", fitted / "t.pnuauc", fitted / "t.parquet", "-o", tmp_path / "o.csv")
+    tmp_path.chmod(0o700)
+    assert result.exit_code == 2
+    assert "may not be written" in result.stderr
+
+
+def test_no_write_permission_as_anybody(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode, **options: mode != os.W_OK)
+    result = run("score", fitted / "t.pnuauc", fitted / "t.parquet", "-o", tmp_path / "o.csv")
+    assert result.exit_code == 2
+    assert "may not be written" in result.stderr
+
+
+SLOW = """
+import sys, time
+import pnuauc.io._scoring as scoring
+plain = scoring._score_batch
+def slow(*arguments):
+    print("started", flush=True)
+    time.sleep(60)
+    return plain(*arguments)
+scoring._score_batch = slow
+sys.argv = ["pnuauc", *sys.argv[1:]]
+from pnuauc.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run(fitted, tmp_path, number):
+    target = tmp_path / "o.csv"
+    target.write_text("former")
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            SLOW,
+            "score",
+            str(fitted / "t.pnuauc"),
+            str(fitted / "t.parquet"),
+            "-o",
+            str(target),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline().strip() == "started"
+    time.sleep(0.1)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=50)
+    assert process.returncode == 1
+    assert "Interrupted" in error
+    assert "Traceback" not in error
+    assert target.read_text() == "former"
+    assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
+
+
+def test_missing_extra_is_named(monkeypatch, tmp_path):
+    from pnuauc.exceptions import MissingExtraError
+    from pnuauc.io import need
+
+    with pytest.raises(MissingExtraError, match=r"pip install 'pnuauc\[cli\]'"):
+        need("a_module_that_is_not_there")
+    hidden = "import sys; sys.modules['typer'] = None; from pnuauc.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "pip install 'pnuauc[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    labels=st.lists(
+        st.sampled_from(["1", "0", "-1", "", "yes", "no", "NaN", "2", "1.5", "x", "inf"]),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_any_labels_are_read_or_refused(tmp_path, labels):
+    """``evaluate`` reads labels and table as ``fit`` does, without the cost of a fit."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n" + "".join(f"{i},{i % 3},{v}\n" for i, v in enumerate(labels)))
+    result = run("evaluate", path, "-s", "a", "-l", "y")
+    assert result.exit_code in (0, 2), result.output
+    assert "unexpected" not in result.output

@@ -1,0 +1,188 @@
+"""The report: complete, self-contained, well-formed, accessible, for every kind of data."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pnuauc.report import headline, plain, summary_rows, to_html, to_json, to_text
+from pnuauc.study import ColumnRoles, FitSettings, fit_study, make_payments
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+QUICK = FitSettings(n_basis=10, folds=2)
+
+
+class Checker(HTMLParser):
+    """Tags balance; collects what the tests look at."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.links, self.tags, self.charts = [], [], [], [], []
+        self.headings = []
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if tag == "a":
+            self.links.append(attributes["href"])
+        if tag == "svg":
+            self.charts.append(attributes)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> without a start"
+        assert self.open.pop() == tag
+
+
+def checked(html):
+    checker = Checker()
+    checker.feed(html)
+    assert checker.open == []
+    return checker
+
+
+@pytest.fixture(scope="module")
+def findings():
+    table, _ = make_payments(300, labelled=60, share=0.2, seed=3)
+    roles = ColumnRoles("is_fraud", ids=("payment_id",))
+    study = fit_study(table, roles, QUICK, name="pay & <ments>.parquet", command="pnuauc fit x")
+    return study.findings
+
+
+def test_every_promised_part_is_there(findings):
+    html = to_html(findings)
+    for part in (
+        "The answer",
+        "how it was read",
+        "Rows by role",
+        "Prior.",
+        "ROC curve",
+        "Held-out scores",
+        "What the unlabelled rows changed",
+        "What another prior would make of it",
+        "Most informative columns",
+        "how it was chosen",
+        "Unlabelled rows to review next",
+        "pnuauc fit x",
+        "How this was computed",
+    ):
+        assert part in html, part
+    assert "pay &amp; &lt;ments&gt;.parquet" in html  # names are escaped
+
+
+def test_self_contained_and_accessible(findings):
+    html = to_html(findings)
+    page = checked(html)
+    assert "<script" not in html
+    assert not re.search(r"(src|href)=\"(?!#)", html)
+    assert not re.search(r"url\(|@import|https?://", html)
+    assert len(page.ids) == len(set(page.ids))
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert len(page.charts) == 8
+    for chart in page.charts:
+        assert chart["role"] == "img"
+        assert len(chart["aria-label"]) > 20
+    assert page.headings[0] == 1
+    assert all(b - a <= 1 for a, b in zip(page.headings, page.headings[1:]))
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("h1") == 1
+    assert tags.count("caption") == tags.count("table")
+    attributes = dict(page.tags)
+    assert attributes["html"]["lang"] == "en"
+    for tag, attrs in page.tags:
+        if tag == "th":
+            assert attrs["scope"] in {"col", "row"}
+        if attrs.get("class") == "scroll":  # what scrolls can be scrolled from the keyboard
+            assert attrs["tabindex"] == "0"
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a, b):
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_of_both_schemes(findings):
+    """WCAG AA: 4.5 for text, 3 for lines."""
+    html = to_html(findings)
+    schemes = re.findall(r":root \{(.*?)\}", html, re.S)
+    assert len(schemes) == 2
+    for scheme in schemes:
+        colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", scheme))
+        for background in ("page", "card"):
+            for text in ("ink", "soft", "accent"):
+                assert contrast(colours[text], colours[background]) >= 4.5, (text, background)
+            for line in "PNU":
+                assert contrast(colours[line], colours[background]) >= 3
+        assert contrast(colours["ink"], colours["warn"]) >= 4.5
+        assert contrast(colours["ink"], colours["wash"]) >= 4.5
+
+
+def test_numbers_of_html_and_json_and_text_agree(findings):
+    parsed = json.loads(to_json(findings))
+    assert parsed["auc"]["value"] == pytest.approx(findings["auc"]["value"])
+    for value in (f"{parsed['auc']['value']:.3f}", f"{100 * parsed['prior']['value']:.1f}%"):
+        assert value in to_html(findings)
+        assert value in to_text(findings)
+    # JSON in, the same page out: the dict is all the page is made of
+    assert to_html(parsed) == to_html(findings)
+
+
+def test_headline_is_whole_sentences(findings):
+    for sentence in headline(findings):
+        assert sentence.endswith(".")
+    assert dict(summary_rows(findings))["Rows"].startswith("300")
+
+
+@pytest.mark.parametrize("setting", ["PN", "PU", "NU", "few"])
+def test_other_data_give_whole_pages_too(setting):
+    rng = np.random.default_rng(1)
+    hidden = np.arange(120) % 4 == 0
+    y = [int(v) for v in hidden]
+    if setting == "few":
+        y = [1, 1, 0, 0] + [None] * 116
+    elif setting != "PN":
+        known = 1 if setting == "PU" else 0
+        y = [v if v == known and i % 2 == 0 else None for i, v in enumerate(y)]
+    table = pa.table(
+        {
+            "x": rng.normal(size=120) + 2 * hidden,
+            "z": rng.normal(size=120),
+            "y": pa.array(y, pa.int8()),
+        }
+    )
+    findings = fit_study(table, ColumnRoles("y"), QUICK).findings
+    html = to_html(findings)
+    checked(html)
+    assert to_text(findings)
+    if setting == "few":
+        assert findings["auc"] is None
+        assert "cannot be estimated honestly" in html
+    else:
+        assert findings["auc"]["method"] == setting.lower()
+
+
+def test_plain_says_what_json_can():
+    assert plain({1: np.int8(2), "a": [np.nan, float("inf"), np.bool_(True)], "s": {"x"}}) == {
+        "1": 2,
+        "a": [None, None, True],
+        "s": ["x"],
+    }

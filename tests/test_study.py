@@ -1,0 +1,192 @@
+"""Studies: held-out estimates are honest, and effects are what they say."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pnuauc.exceptions import InputError
+from pnuauc.labels import read_roles
+from pnuauc.study import (
+    ColumnRoles,
+    FitSettings,
+    LabelCodes,
+    evaluate_table,
+    find_prior,
+    fit_study,
+    make_payments,
+    parse_prior,
+)
+from pnuauc.study._crossfit import cross_fit, evaluation_rows, permutation_importance
+
+
+def noise_table(n=260, labelled=100, n_columns=6, seed=0):
+    """Labels that have nothing to do with the columns."""
+    rng = np.random.default_rng(seed)
+    y = [int(rng.random() < 0.4) if i < labelled else None for i in range(n)]
+    columns = {f"x{j}": rng.normal(size=n) for j in range(n_columns)}
+    return pa.table({**columns, "y": pa.array(y, pa.int8())})
+
+
+def test_estimate_is_not_fooled_by_noise():
+    """On pure noise the training AUC is high; the held-out one must allow one half.
+
+    Six draws; 95% intervals miss one half in more than 2 of 6 with probability 0.002.
+    """
+    missed, training = 0, []
+    for seed in range(6):
+        table = noise_table(seed=seed)
+        study = fit_study(
+            table, ColumnRoles("y"), FitSettings(prior=0.4, n_basis=30, folds=3, importance=False)
+        )
+        auc = study.findings["auc"]
+        missed += not auc["low"] <= 0.5 <= auc["high"]
+        labels = np.array(table.column("y").to_pylist()[:100])
+        scores = study.model.score(table)[:100]
+        wins = scores[labels == 1][:, None] > scores[labels == 0]
+        training.append(wins.mean())
+    assert np.mean(training) > 0.65  # so an estimate on training rows would have been a lie
+    assert missed <= 2
+
+
+class Recorder:
+    """A ranker that remembers what it was fitted on."""
+
+    fitted: ClassVar[list] = []
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def get_params(self, deep=True):
+        return {"scale": self.scale}
+
+    def set_params(self, **parameters):
+        return self
+
+    def fit(self, X, y):
+        Recorder.fitted.append((X[:, 0].astype(int).tolist(), np.asarray(y).tolist()))
+        # every refit on a scale of its own
+        self.factor = 10.0 ** len(Recorder.fitted)
+        return self
+
+    def decision_function(self, X):
+        return self.factor * (X[:, 1] + len(Recorder.fitted))
+
+
+def test_no_row_is_scored_by_a_model_that_saw_it():
+    rng = np.random.default_rng(0)
+    codes = np.array([1] * 10 + [0] * 20 + [-1] * 60, dtype=float)
+    roles = read_roles(np.where(codes == -1, np.nan, codes))
+    X = np.column_stack([np.arange(90), rng.normal(size=90)])
+    Recorder.fitted = []
+    result = cross_fit(Recorder(), X, roles, np.arange(90), n_folds=5, seed=0)
+    assert len(Recorder.fitted) == 5
+    for (test, _), (seen, labels) in zip(result.folds, Recorder.fitted):
+        assert not set(result.rows[test]) & set(seen)
+        assert sorted([*result.rows[test], *seen]) == list(range(90))
+        np.testing.assert_array_equal(labels, codes[seen])
+    # scales of the refits are gone: unlabelled scores of each fold have mean 0 and spread 1
+    for test, _ in result.folds:
+        part = result.scores[test][result.codes[test] == -1]
+        np.testing.assert_allclose([part.mean(), part.std()], [0, 1], atol=1e-9)
+
+
+def test_evaluation_rows_keep_every_label():
+    roles = read_roles([1] * 5 + [0] * 6 + [None] * 100)
+    rows = evaluation_rows(roles, 20, 0)
+    assert len(rows) == len(set(rows)) == 31
+    assert set(range(11)) <= set(rows)
+    np.testing.assert_array_equal(evaluation_rows(roles, 1000, 0), np.arange(111))
+
+
+def test_importance_finds_the_column_that_matters():
+    rng = np.random.default_rng(0)
+    hidden = rng.random(300) < 0.4
+    y = [int(v) if i < 150 else None for i, v in enumerate(hidden)]
+    table = pa.table(
+        {
+            "noise": rng.normal(size=300),
+            "signal": rng.normal(size=300) + 2 * hidden,
+            "y": pa.array(y, pa.int8()),
+        }
+    )
+    settings = FitSettings(prior=0.4, n_basis=20, folds=3)
+    columns = fit_study(table, ColumnRoles("y"), settings).findings["importance"]["columns"]
+    assert columns[0]["column"] == "signal"
+    assert columns[0]["drop"] > 0.2
+    assert abs(columns[1]["drop"]) < 0.06
+
+
+def test_importance_of_nothing_for_too_many_columns():
+    assert (
+        permutation_importance(
+            None, np.zeros((2, 2)), dict.fromkeys(map(str, range(61))), None, seed=0
+        )
+        == []
+    )
+
+
+def test_model_card_and_findings_are_reproducible():
+    table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
+    roles = ColumnRoles("is_fraud", ids=("payment_id",))
+    settings = FitSettings(n_basis=10, folds=2)
+    first, second = (fit_study(table, roles, settings) for _ in range(2))
+    for key in ("auc", "prior", "importance", "unlabelled", "top"):
+        assert first.findings[key] == second.findings[key]
+    np.testing.assert_array_equal(first.model.coef, second.model.coef)
+
+
+def test_order_of_rows_does_not_matter_to_the_prior():
+    table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
+    shuffled = table.take(np.random.default_rng(0).permutation(200))
+    values = []
+    for data in (table, shuffled):
+        settings = FitSettings(n_basis=10, folds=2, importance=False)
+        roles = ColumnRoles("is_fraud", ids=("payment_id",))
+        values.append(fit_study(data, roles, settings).findings["prior"]["value"])
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+def test_top_rows_are_the_highest_unlabelled_scores():
+    table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
+    settings = FitSettings(n_basis=10, folds=2, top=7, importance=False)
+    study = fit_study(table, ColumnRoles("is_fraud", ids=("payment_id",)), settings)
+    scores = study.model.score(table)
+    unlabeled = [i for i, v in enumerate(table.column("is_fraud").to_pylist()) if v is None]
+    expected = sorted(unlabeled, key=lambda i: -scores[i])[:7]
+    assert [row[0] - 1 for row in study.findings["top"]["rows"]] == expected
+    ids = table.column("payment_id").to_pylist()
+    assert [row[1] for row in study.findings["top"]["rows"]] == [ids[i] for i in expected]
+
+
+def test_given_prior_and_interval():
+    roles = read_roles([1] * 10 + [None] * 90)
+    prior = find_prior((0.1, 0.3), None, roles)
+    assert (prior.value, prior.low, prior.high) == (pytest.approx(0.2), 0.1, 0.3)
+    assert prior.std_error == pytest.approx(0.2 / (2 * 1.959964), rel=1e-6)
+    assert prior.population == pytest.approx((10 + 0.2 * 90) / 100)
+    assert find_prior(0.2, None, read_roles([1, 0])) is None
+
+
+@pytest.mark.parametrize("text", ["0", "1", "2", "-0.1", "x", "0.3:0.1", "0.1:0.2:0.3", ""])
+def test_priors_that_are_none(text):
+    with pytest.raises(InputError, match="--prior takes"):
+        parse_prior(text)
+
+
+def test_evaluate_reads_codes_and_several_columns():
+    table = pa.table({"s": [3.0, 2.0, 1.0, 0.5], "y": ["good", "good", "bad", "bad"]})
+    found = evaluate_table(table, "y", ["s"], codes=LabelCodes(positive=["good"], negative=["bad"]))
+    assert found["scores"]["s"]["auc"]["value"] == 1.0
+
+
+def test_payments_are_what_they_say():
+    table, fraud = make_payments(4000, seed=9)
+    labels = table.column("is_fraud").to_pylist()
+    assert labels.count(1) == 53
+    assert sum(v is not None for v in labels) == 160
+    assert all(fraud[i] == bool(v) for i, v in enumerate(labels) if v is not None)
+    assert 0.04 < fraud.mean() < 0.08
