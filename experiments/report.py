@@ -117,7 +117,7 @@ def _numbers(name: str, config: Config, results: Path) -> str:
         count = f"Trials: {trials_of(found.values())}. "
     else:
         count = ""
-    return f"{count}<details><summary>Numbers</summary>\n\n{table}\n\n</details>"
+    return f"{count}<details markdown><summary>Numbers</summary>\n\n{table}\n\n</details>"
 
 
 def _variance_numbers(figure: int, results: Path) -> str:
