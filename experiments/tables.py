@@ -245,8 +245,8 @@ def _failures(table: Table) -> str:
 
 
 def _heading(name: str) -> str:
-    """ "table4_standard" -> "Table 4"."""
-    return f"{name[:5].capitalize()} {name[5]}"
+    """ "table4_standard" -> "Table 4"; a name of another kind stays as it is."""
+    return f"Table {name[5]}" if name.startswith("table") else name
 
 
 def _pair(ours: Cell, bold: bool, theirs: Printed | None) -> str:
