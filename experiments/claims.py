@@ -1,0 +1,335 @@
+"""What the paper says, and what this reproduction set itself, each checked against the rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from experiments.config import Config, Setting
+from experiments.summary import PAPER, Cell, cells, paper_methods
+from experiments.tables import TOLERANCE, Table, make_table, within
+
+__all__ = ["Claim", "claims"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement, whether it holds in our rows ("yes", "no", "partly", "open"), and by what."""
+
+    about: str
+    statement: str
+    verdict: str
+    evidence: str
+
+
+def claims(config: Config, results: Path) -> list[Claim]:
+    """All claims that the rows at hand can speak to."""
+    found: list[Claim] = []
+    for check in (_variance, _priors, _table2, _table4, _table5, _figure6, _figure7, _times):
+        found += check(config, results)
+    return found
+
+
+def _verdict(holds: int, total: int) -> str:
+    if total == 0:
+        return "open"
+    return "yes" if holds == total else "no" if holds == 0 else "partly"
+
+
+def _variance(config: Config, results: Path) -> Iterator[Claim]:
+    """Figures 1 and 2: lowest ratio of variances over eta > 0, by curve."""
+    path = results / "figures12.csv"
+    if not path.exists():
+        return
+    curves: dict[tuple[str, str, str], list[float]] = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if float(row["eta"]) > 0:
+                key = (row["figure"], row["train_positive"], row["prior"])
+                curves.setdefault(key, []).append(float(row["ratio"]))
+    for figure, what in (("1", "at every training size"), ("2", "at priors .1, .2 and .3")):
+        lowest = {key: min(values) for key, values in curves.items() if key[0] == figure}
+        yield Claim(
+            f"Figure {figure}",
+            f"some eta > 0 brings the variance below that of the PN risk, {what}",
+            _verdict(sum(v < 1 for v in lowest.values()), len(lowest)),
+            ", ".join(f"{v:.2f} (nP = {n}, prior {p})" for (_, n, p), v in lowest.items()),
+        )
+
+
+def _priors(config: Config, results: Path) -> Iterator[Claim]:
+    """Tables 1 and 3: the paper's estimators, ours against the printed means."""
+    path = results / "priors.csv"
+    if not path.exists():
+        return
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    for table, method, name, tolerance in (
+        ("1", "penalized_l1", "table1_pu_prior.csv", 0.05),
+        ("3", "energy_V_1.0", "table3_ssl_prior.csv", 0.02),
+    ):
+        ours: dict[tuple[str, int, float], list[float]] = {}
+        for row in rows:
+            if (row["table"], row["method"]) == (table, method):
+                n_labeled = int(row["n_positive"]) + int(row["n_negative"])
+                key = (row["dataset"], n_labeled, float(row["prior"]))
+                ours.setdefault(key, []).append(float(row["estimate"]))
+        gaps, errors = [], []
+        with open(PAPER / name, newline="") as file:
+            for row in csv.DictReader(file):
+                n_labeled = int(row.get("n_labeled", 100))
+                key = (row["dataset"].lower(), n_labeled, float(row["theta_p"]))
+                if key in ours:
+                    mean = float(np.mean(ours[key]))
+                    gaps.append(abs(mean - float(row["estimate"])))
+                    errors.append((abs(mean - key[2]), abs(float(row["estimate"]) - key[2])))
+        near = sum(gap <= tolerance + 0.005 for gap in gaps)  # the paper prints two digits
+        if gaps:
+            mine, theirs = np.mean(errors, axis=0)
+            yield Claim(
+                f"Table {table}",
+                f"the paper's estimator gives the printed mean to within {tolerance:g}",
+                _verdict(near, len(gaps)),
+                f"{near} of {len(gaps)} cells; mean error of the cell means {mine:.3f}, in the "
+                f"paper {theirs:.3f}",
+            )
+
+
+def _table2(config: Config, results: Path) -> Iterator[Claim]:
+    table = make_table(config, "table2", results)
+    settings = table.experiment.settings
+    near = [within(table, s, TOLERANCE) for s in settings]
+    shares = ", ".join(
+        f"{a} of {b} at prior {s.prior:g}" for (a, b), s in zip(near, settings, strict=True)
+    )
+    enough = sum(a >= 6 for a, _ in near)
+    begun = [b for _, b in near if b]
+    yield Claim(
+        "Table 2",
+        f"PU-AUC comes within {TOLERANCE} points of the paper on at least 6 of 8 sets, both priors",
+        _verdict(enough, len(begun)),
+        shares,
+    )
+    wins = losses = total = 0
+    gaps: dict[Setting, list[float]] = {}
+    for setting in settings:
+        for d in table.experiment.data_sets:
+            ours, theirs = (table.cell(d, setting, m) for m in ("pu_auc", "rank_svm"))
+            if ours.n > 1 and theirs.n > 1:
+                total += 1
+                gap, p = _gap(ours, theirs)
+                wins += gap > 0 and p < 0.05
+                losses += gap < 0 and p < 0.05
+                gaps.setdefault(setting, []).append(gap)
+    means = "; ".join(f"{np.mean(g):+.1f} at prior {s.prior:g}" for s, g in gaps.items())
+    yield Claim(
+        "Table 2",
+        "PU-AUC is better than PU-RSVM on every set, at both priors",
+        _verdict(wins, total),
+        f"better on {wins}, worse on {losses} of {total} (two-sided 5%); "
+        f"mean difference {means or 'unknown'}",
+    )
+
+
+def _gap(a: Cell, b: Cell) -> tuple[float, float]:
+    """Difference of means and Welch's two-sided p-value."""
+    return a.mean - b.mean, float(stats.ttest_ind(a.auc, b.auc, equal_var=False).pvalue)
+
+
+def _table4(config: Config, results: Path) -> Iterator[Claim]:
+    table = make_table(config, "table4", results)
+    settings = table.experiment.settings
+    gaps = [table.mean(s, "pnu_auc") - table.paper_mean(s, "PNU-AUC") for s in settings]
+    known = [g for g in gaps if not np.isnan(g)]
+    yield Claim(
+        "Table 4",
+        f"PNU-AUC's mean over the 15 sets is within {TOLERANCE} points of the paper's",
+        _verdict(sum(abs(g) <= TOLERANCE for g in known), len(known)),
+        ", ".join(
+            f"{g:+.1f} at {s.key}" for s, g in zip(settings, gaps, strict=True) if not np.isnan(g)
+        ),
+    )
+    yield from _most_often_best(make_table(config, "table4_standard", results))
+    yield _against(table, "pnu_auc", "eta0", "The unlabelled rows help: PNU-AUC beats eta = 0")
+    yield _against(
+        table,
+        "pnu_average",
+        "pnu_auc",
+        "Averaging the candidates by their validation risk beats picking one",
+    )
+    yield _against(
+        table, "pnu_average", "eta0_average", "With averaging, unlabelled rows help (over eta = 0)"
+    )
+
+
+def _most_often_best(table: Table) -> Iterator[Claim]:
+    names = [m.name for m in paper_methods(table.experiment)]
+    for prior in sorted({s.prior for s in table.experiment.settings}):
+        counts = dict.fromkeys(names, 0)
+        complete = 0
+        for setting in (s for s in table.experiment.settings if s.prior == prior):
+            for d in table.experiment.data_sets:
+                if all(table.cell(d, setting, n).n > 1 for n in names):
+                    complete += 1
+                    for name in table.bold(d, setting):
+                        counts[name] += 1
+        most = max(counts.values())
+        verdict = "open" if complete == 0 else "yes" if counts[names[0]] == most else "no"
+        there = {0.1: (20, 11, 5, 13), 0.2: (21, 13, 7, 9)}[prior]
+        text = ", ".join(
+            f"{m.label} {counts[m.name]} (paper {k})"
+            for k, m in zip(there, paper_methods(table.experiment), strict=True)
+        )
+        yield Claim(
+            "Table 4",
+            f"PNU-AUC is most often best or comparable, prior {prior:g} (standardised columns)",
+            verdict,
+            f"{text}; over the {complete} of 30 cells in which all four have run",
+        )
+
+
+def _against(table: Table, first: str, second: str, statement: str) -> Claim:
+    """Paired over data sets, setting by setting."""
+    parts, holds, total = [], 0, 0
+    for setting in table.experiment.settings:
+        gaps = np.array(
+            [
+                table.cell(d, setting, first).mean - table.cell(d, setting, second).mean
+                for d in table.experiment.data_sets
+            ]
+        )
+        if np.isnan(gaps).any():
+            continue
+        total += 1
+        better = int((gaps > 0).sum())
+        p = float(stats.wilcoxon(gaps).pvalue)
+        holds += gaps.mean() > 0 and p < 0.05
+        parts.append(
+            f"{setting.key}: {gaps.mean():+.1f}, better on {better} of {len(gaps)} (p = {p:.2g})"
+        )
+    return Claim("Table 4", statement, _verdict(holds, total), "; ".join(parts))
+
+
+def _table5(config: Config, results: Path) -> Iterator[Claim]:
+    table = make_table(config, "table5", results)
+    (setting,) = table.experiment.settings
+    ours = {d: table.cell(d, setting, "pnu_auc") for d in table.experiment.data_sets}
+    rivals = ("ss_rank_boost", "entropy_auc", "generative_auc")
+    full = [
+        d
+        for d in table.experiment.data_sets
+        if ours[d].n > 1 and all(table.cell(d, setting, m).n > 1 for m in rivals)
+    ]
+    wins = [d for d in full if table.bold(d, setting) == {"pnu_auc"}]
+    shared = [d for d in full if "pnu_auc" in table.bold(d, setting) and d not in wins]
+    yield Claim(
+        "Table 5",
+        "PNU-AUC is the best method on every text set",
+        _verdict(len(wins), len(full)),
+        f"alone at the top on {', '.join(wins) or 'none'}; comparable to the best on "
+        f"{', '.join(shared) or 'none'}; {len(full)} sets with all four methods",
+    )
+
+
+def _figure6(config: Config, results: Path) -> Iterator[Claim]:
+    part = config.experiments["figure6"]
+    found = cells(config, part, results)
+    low, high = min(s.noise for s in part.settings), max(s.noise for s in part.settings)
+    for prior in sorted({s.prior for s in part.settings}):
+        drops = {}
+        for noise in (low, high):
+            for d in part.data_sets:
+                wrong, right = (
+                    found.get((d, s, "pnu_given"), Cell(()))
+                    for n in (noise, 0.0)
+                    for s in part.settings
+                    if s.prior == prior and s.noise == n
+                )
+                if wrong.n > 1 and right.n > 1:
+                    drops[d, noise] = _paired(wrong, right)
+        if not drops:
+            continue
+        text = "; ".join(f"{d} {n:+g}: {g:+.1f} ± {e:.1f}" for (d, n), (g, e) in drops.items())
+        falls = sum(g < -2 * e for (d, n), (g, e) in drops.items() if n == low)
+        others = sum(g < -2 * e for (d, n), (g, e) in drops.items() if n == high)
+        if prior == 0.1:
+            yield Claim(
+                "Figure 6",
+                f"prior 0.1: AUC falls when the prior is given {low:+g} too low, not when too high",
+                "yes" if falls and not others else "no" if not falls else "partly",
+                text,
+            )
+        else:
+            yield Claim(
+                "Figure 6",
+                f"prior {prior:g}: AUC is stable whatever the noise",
+                "yes" if falls + others == 0 else "partly" if falls + others < 4 else "no",
+                text,
+            )
+
+
+def _paired(a: Cell, b: Cell) -> tuple[float, float]:
+    """Mean difference over the trials both have, and its standard error."""
+    n = min(a.n, b.n)
+    gaps = np.array(a.auc[:n]) - np.array(b.auc[:n])
+    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(n)) if n > 1 else float("inf")
+
+
+def _figure7(config: Config, results: Path) -> Iterator[Claim]:
+    part = config.experiments["figure7"]
+    found = cells(config, part, results)
+    for d in part.data_sets:
+        steps = [(s, found.get((d, s, part.methods[0].name), Cell(()))) for s in part.settings]
+        steps = [(s, c) for s, c in steps if c.n > 1]
+        if len(steps) < 2:
+            continue
+        (first, a), (last, b) = steps[0], steps[-1]
+        gap, error = _paired(b, a)
+        yield Claim(
+            "Figure 7",
+            f"{d}: more unlabelled rows do no harm to AUC",
+            "yes" if gap > -2 * error else "no",
+            f"{first.n_unlabeled:,} to {last.n_unlabeled:,} rows: {gap:+.1f} ± {error:.1f} points, "
+            f"{np.mean(a.cpu_seconds):.2g} to {np.mean(b.cpu_seconds):.3g} processor seconds",
+        )
+
+
+def _times(config: Config, results: Path) -> Iterator[Claim]:
+    rivals = ("ss_rank_boost", "entropy_auc", "generative_auc")
+    names = ("SSRankboost", "sAUC-LS", "OptAG")
+    Bound = Callable[[float], bool]
+    faster: Bound = lambda ratio: ratio < 1  # noqa: E731
+    much: Bound = lambda ratio: ratio < 0.5  # noqa: E731
+    pairs: list[tuple[str, str, str, str, Bound, str]] = [
+        ("Figure 3", "table2", "pu_auc", "rank_svm", lambda ratio: ratio > 1,
+         "PU-AUC takes about twice the time of PU-RSVM"),
+    ]  # fmt: skip
+    for rival, name, bound, how in zip(
+        rivals, names, (faster, much, much), ("faster", "much faster", "much faster"), strict=True
+    ):
+        pairs.append(
+            ("Figure 4", "table4_standard", "pnu_auc_standard", f"{rival}_standard", bound,
+             f"PNU-AUC is {how} than {name}")
+        )  # fmt: skip
+        pairs.append(
+            ("Figure 5", "table5", "pnu_auc", rival, faster,
+             f"PNU-AUC is faster than {name} on text")
+        )  # fmt: skip
+    for about, name, ours, theirs, holds, statement in sorted(pairs, key=lambda pair: pair[0]):
+        table = make_table(config, name, results)
+        setting = table.experiment.settings[0]
+        ratios = []
+        for d in table.experiment.data_sets:
+            a, b = (table.cell(d, setting, m).cpu_seconds for m in (ours, theirs))
+            if a and b:
+                ratios.append(float(np.mean(a) / np.mean(b)))
+        good = sum(holds(r) for r in ratios)
+        text = "no times yet"
+        if ratios:
+            text = f"median ratio of times {np.median(ratios):.2g} over {len(ratios)} sets"
+        yield Claim(about, statement, _verdict(good, len(ratios)), text)

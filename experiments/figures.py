@@ -1,0 +1,202 @@
+"""Figures 3 to 7 as PNG and SVG, with the numbers behind them as CSV; 1 and 2 in figures12.
+
+The paper's figures are drawings: no numbers of theirs are at hand, so what its text says of each
+figure is what ours is held against (see ``report``).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.config import Config, Setting
+from experiments.summary import Cell, cells
+
+__all__ = ["DRAW", "draw_times", "draw_variance"]
+
+
+def _pyplot() -> Any:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "pnuauc"  # the same file from the same numbers
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def _save(figure: Any, name: str, lines: list[dict[str, object]], results: Path) -> str:
+    """NAME.png, NAME.svg and NAME_summary.csv; returns the numbers as a Markdown table."""
+    figure.tight_layout()
+    for kind, meta in (("png", {}), ("svg", {"Date": None})):
+        figure.savefig(results / f"{name}.{kind}", dpi=120, metadata=meta)
+    _pyplot().close(figure)
+    with open(results / f"{name}_summary.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+    names = list(lines[0])
+    rows = [" | ".join("–" if line[n] == "nan" else str(line[n]) for n in names) for line in lines]
+    text = "\n".join([" | ".join(names), " | ".join(["---"] * len(names)), *rows])
+    (results / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+    return text
+
+
+def draw_variance(results: Path, trials: int | None) -> None:
+    """Figures 1 and 2, which need no training of ours."""
+    from experiments import figures12
+
+    rows, check = figures12.curves(**({} if trials is None else {"trials": trials}))
+    figures12.RESULTS = results
+    figures12.write(results / "figures12.csv", rows)
+    figures12.write(results / "figures12_check.csv", check)
+    figures12.draw(rows)
+
+
+def draw_times(config: Config, name: str, table: str, results: Path) -> str:
+    """Processor seconds of one fit with its whole model selection, on a logarithmic axis.
+
+    Figure 3: Table 2 at prior 0.1; Figure 4: Table 4 at prior 0.1 and 50 labelled rows (the paper:
+    100); Figure 5: Table 5.
+    """
+    experiment = config.experiments[table]
+    setting = experiment.settings[0]
+    found = cells(config, experiment, results)
+    methods = [
+        m
+        for m in experiment.methods
+        if m.paper and any(found.get((d, setting, m.name)) for d in experiment.data_sets)
+    ]
+    lines: list[dict[str, object]] = []
+    plt = _pyplot()
+    figure, axis = plt.subplots(figsize=(9, 3.8))
+    width = 0.8 / max(1, len(methods))
+    for k, method in enumerate(methods):
+        times = [
+            _times(found.get((d, setting, method.name), Cell(()))) for d in experiment.data_sets
+        ]
+        position = np.arange(len(times)) + (k - (len(methods) - 1) / 2) * width
+        axis.bar(position, [t[0] for t in times], width, label=method.label)
+        lines += [
+            {
+                "data_set": d,
+                "method": method.label,
+                "trials": n,
+                "cpu_seconds": f"{mean:.3g}",
+                "std_error": f"{error:.2g}",
+            }
+            for d, (mean, error, n) in zip(experiment.data_sets, times, strict=True)
+            if n
+        ]
+    if not lines:
+        plt.close(figure)
+        raise ValueError(f"No row of {table} has a time yet: run python -m experiments {table}.")
+    axis.set_xticks(range(len(experiment.data_sets)), experiment.data_sets, rotation=45, ha="right")
+    axis.set(ylabel="processor seconds", yscale="log", title=setting.key)
+    axis.legend(fontsize=8)
+    return _save(figure, name, lines, results)
+
+
+def _times(cell: Cell) -> tuple[float, float, int]:
+    values = np.array(cell.cpu_seconds)
+    if not len(values):
+        return float("nan"), float("nan"), 0
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+    return float(values.mean()), float(error), len(values)
+
+
+def draw_sensitivity(config: Config, results: Path) -> str:
+    """Figure 6: AUC against the noise put on the prior; one panel a data set."""
+    experiment = config.experiments["figure6"]
+    found = cells(config, experiment, results)
+    plt = _pyplot()
+    figure, axes = plt.subplots(1, len(experiment.data_sets), figsize=(11, 3.6))
+    lines: list[dict[str, object]] = []
+    styles = {m.name: style for m, style in zip(experiment.methods, ("-", ":"), strict=False)}
+    for axis, data_set in zip(np.atleast_1d(axes), experiment.data_sets, strict=True):
+        for k, prior in enumerate(sorted({s.prior for s in experiment.settings})):
+            for method in experiment.methods:
+                points = [
+                    (s.noise, found[data_set, s, method.name])
+                    for s in experiment.settings
+                    if s.prior == prior and found.get((data_set, s, method.name), Cell(())).n
+                ]
+                if not points:
+                    continue
+                noise = [x for x, _ in points]
+                axis.errorbar(
+                    noise,
+                    [c.mean for _, c in points],
+                    [c.std_error for _, c in points],
+                    label=f"prior {prior:g}, {method.label}",
+                    color=f"C{k}",
+                    ls=styles[method.name],
+                    capsize=2,
+                )
+                lines += [
+                    {"data_set": data_set, "prior": prior, "method": method.label, "noise": x}
+                    | {
+                        "trials": c.n,
+                        "auc_percent": f"{c.mean:.2f}",
+                        "std_error": f"{c.std_error:.2f}",
+                    }
+                    for x, c in points
+                ]
+        axis.set(title=data_set, xlabel="noise on the prior", ylabel="AUC (%)")
+    np.atleast_1d(axes)[0].legend(fontsize=6)
+    return _save(figure, "figure6", lines, results)
+
+
+def draw_scalability(config: Config, results: Path) -> str:
+    """Figure 7: AUC and processor time against the number of unlabelled rows."""
+    experiment = config.experiments["figure7"]
+    found = cells(config, experiment, results)
+    plt = _pyplot()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+    lines: list[dict[str, object]] = []
+    for data_set in experiment.data_sets:
+        for method in experiment.methods:
+            points = [
+                (s, found[data_set, s, method.name])
+                for s in experiment.settings
+                if found.get((data_set, s, method.name), Cell(())).n
+            ]
+            sizes = [s.n_unlabeled for s, _ in points]
+            label = data_set if len(experiment.methods) == 1 else f"{data_set}, {method.label}"
+            left.errorbar(
+                sizes,
+                [c.mean for _, c in points],
+                [c.std_error for _, c in points],
+                label=label,
+                capsize=2,
+            )
+            right.plot(sizes, [_times(c)[0] for _, c in points], marker="o", label=label)
+            lines += [_scale_line(data_set, method.label, s, c) for s, c in points]
+    left.set(xscale="log", xlabel="unlabelled rows", ylabel="AUC (%)")
+    right.set(xscale="log", yscale="log", xlabel="unlabelled rows", ylabel="processor seconds")
+    left.legend()
+    return _save(figure, "figure7", lines, results)
+
+
+def _scale_line(data_set: str, label: str, setting: Setting, cell: Cell) -> dict[str, object]:
+    mean, error, _ = _times(cell)
+    return {
+        "data_set": data_set,
+        "method": label,
+        "n_unlabeled": setting.n_unlabeled,
+        "trials": cell.n,
+        "auc_percent": f"{cell.mean:.2f}",
+        "auc_std_error": f"{cell.std_error:.2f}",
+        "cpu_seconds": f"{mean:.3g}",
+        "cpu_std_error": f"{error:.2g}",
+    }
+
+
+DRAW: dict[str, Callable[[Config, Path], str]] = {
+    "figure6": draw_sensitivity,
+    "figure7": draw_scalability,
+}

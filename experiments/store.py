@@ -1,0 +1,125 @@
+"""Results on disk: one CSV file an experiment, one line a row, appended when it is finished.
+
+A line is written by one call and synced; a process killed in the middle of it leaves a last line
+without its newline, which the next run cuts off. So no row is lost, repeated or half there.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FIELDS", "KEY", "Store", "add_run", "read_rows"]
+
+KEY = ("experiment", "data_set", "setting", "method", "seed")
+FIELDS = (
+    *KEY,
+    "fingerprint",
+    "status",
+    "auc",
+    "prior_used",
+    "seconds",
+    "cpu_seconds",
+    "n_unlabeled",
+    "n_test",
+    "chosen",
+    "note",
+    "run",
+)
+
+Row = dict[str, str]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All whole rows of a results file; none where there is no file."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    return list(csv.DictReader(io.StringIO(whole)))
+
+
+class Store:
+    """The results file of one experiment, open for appending by this process alone."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise RuntimeError(
+                f"Another run is writing {path.name}: wait for it, or stop it."
+            ) from None
+        self._mend()
+        self.rows = read_rows(path)
+        self._known = {self._identity(row): row for row in self.rows}
+
+    @staticmethod
+    def _identity(row: Row) -> tuple[str, ...]:
+        return (*(row[field] for field in KEY), row["fingerprint"])
+
+    def _mend(self) -> None:
+        """Cut off a line that a killed process left unfinished; write the header once."""
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.ftruncate(self._file, whole)
+        if whole == 0:
+            self._write([",".join(FIELDS) + "\n"])
+
+    def _write(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            os.write(self._file, line.encode("utf-8"))
+        os.fsync(self._file)
+
+    def status(self, key: tuple[str, ...], fingerprint: str) -> str | None:
+        """ "ok" or "failed" for a row that is there, None for one that is not."""
+        row = self._known.get((*key, fingerprint))
+        return None if row is None else row["status"]
+
+    def append(self, rows: list[dict[str, Any]]) -> None:
+        """Write rows that are not there yet."""
+        lines = []
+        for values in rows:
+            row = {field: _text(values.get(field, "")) for field in FIELDS}
+            known = self._known.get(self._identity(row))
+            if known is not None and known["status"] == "ok":
+                continue
+            buffer = io.StringIO()
+            csv.DictWriter(buffer, FIELDS, lineterminator="\n").writerow(row)
+            lines.append(buffer.getvalue())
+            self._known[self._identity(row)] = row
+            self.rows.append(row)
+        self._write(lines)
+
+    def close(self) -> None:
+        os.close(self._file)  # releases the lock
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _text(value: Any) -> str:
+    """One line of text: numbers short, line breaks gone."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return " ".join(str(value).split())
+
+
+def add_run(folder: Path, run: dict[str, Any]) -> None:
+    """Versions and configuration of a run, one JSON line in ``runs.jsonl``; rows name the run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "runs.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps(run, sort_keys=True) + "\n")
