@@ -41,6 +41,15 @@ def _verdict(holds: int, total: int) -> str:
     return "yes" if holds == total else "no" if holds == 0 else "partly"
 
 
+#: With fewer trials than this a verdict would be a guess.
+ENOUGH = 5
+
+
+def _unless_few(verdict: str, trials: list[int]) -> str:
+    """The verdict, or "open" where a cell it rests on has few trials."""
+    return verdict if trials and min(trials) >= ENOUGH else "open (few trials)"
+
+
 def _variance(config: Config, results: Path) -> Iterator[Claim]:
     """Figures 1 and 2: lowest ratio of variances over eta > 0, by curve."""
     path = results / "figures12.csv"
@@ -116,12 +125,14 @@ def _table2(config: Config, results: Path) -> Iterator[Claim]:
         shares,
     )
     wins = losses = total = 0
+    trials = []
     gaps: dict[Setting, list[float]] = {}
     for setting in settings:
         for d in table.experiment.data_sets:
             ours, theirs = (table.cell(d, setting, m) for m in ("pu_auc", "rank_svm"))
             if ours.n > 1 and theirs.n > 1:
                 total += 1
+                trials.append(min(ours.n, theirs.n))
                 gap, p = _gap(ours, theirs)
                 wins += gap > 0 and p < 0.05
                 losses += gap < 0 and p < 0.05
@@ -130,7 +141,7 @@ def _table2(config: Config, results: Path) -> Iterator[Claim]:
     yield Claim(
         "Table 2",
         "PU-AUC is better than PU-RSVM on every set, at both priors",
-        _verdict(wins, total),
+        _unless_few(_verdict(wins, total), trials),
         f"better on {wins}, worse on {losses} of {total} (two-sided 5%); "
         f"mean difference {means or 'unknown'}",
     )
@@ -253,7 +264,10 @@ def _table5(config: Config, results: Path) -> Iterator[Claim]:
     yield Claim(
         "Table 5",
         "PNU-AUC is the best method on every text set",
-        _verdict(len(wins), len(full)),
+        _unless_few(
+            _verdict(len(wins), len(full)),
+            [table.cell(d, setting, m).n for d in table.experiment.data_sets for m in rivals],
+        ),
         f"alone at the top on {', '.join(wins) or 'none'}; comparable to the best on "
         f"{', '.join(shared) or 'none'}; {len(full)} sets with all four methods",
     )
@@ -264,7 +278,7 @@ def _figure6(config: Config, results: Path) -> Iterator[Claim]:
     found = cells(config, part, results)
     low, high = min(s.noise for s in part.settings), max(s.noise for s in part.settings)
     for prior in sorted({s.prior for s in part.settings}):
-        drops = {}
+        drops, trials = {}, []
         for noise in (low, high):
             for d in part.data_sets:
                 wrong, right = (
@@ -275,6 +289,7 @@ def _figure6(config: Config, results: Path) -> Iterator[Claim]:
                 )
                 if wrong.n > 1 and right.n > 1:
                     drops[d, noise] = _paired(wrong, right)
+                    trials.append(min(wrong.n, right.n))
         if not drops:
             continue
         text = "; ".join(f"{d} {n:+g}: {g:+.1f} ± {e:.1f}" for (d, n), (g, e) in drops.items())
@@ -284,14 +299,19 @@ def _figure6(config: Config, results: Path) -> Iterator[Claim]:
             yield Claim(
                 "Figure 6",
                 f"prior 0.1: AUC falls when the prior is given {low:+g} too low, not when too high",
-                "yes" if falls and not others else "no" if not falls else "partly",
+                _unless_few(
+                    "yes" if falls and not others else "no" if not falls else "partly", trials
+                ),
                 text,
             )
         else:
             yield Claim(
                 "Figure 6",
                 f"prior {prior:g}: AUC is stable whatever the noise",
-                "yes" if falls + others == 0 else "partly" if falls + others < 4 else "no",
+                _unless_few(
+                    "yes" if falls + others == 0 else "partly" if falls + others < 4 else "no",
+                    trials,
+                ),
                 text,
             )
 
@@ -316,7 +336,7 @@ def _figure7(config: Config, results: Path) -> Iterator[Claim]:
         yield Claim(
             "Figure 7",
             f"{d}: more unlabelled rows do no harm to AUC",
-            "yes" if gap > -2 * error else "no",
+            _unless_few("yes" if gap > -2 * error else "no", [a.n, b.n]),
             f"{first.n_unlabeled:,} to {last.n_unlabeled:,} rows: {gap:+.1f} ± {error:.1f} points, "
             f"{np.mean(a.cpu_seconds):.2g} to {np.mean(b.cpu_seconds):.3g} processor seconds",
         )
