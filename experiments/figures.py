@@ -31,7 +31,8 @@ def _pyplot() -> Any:
 
 def _save(figure: Any, name: str, lines: list[dict[str, object]], results: Path) -> str:
     """NAME.png, NAME.svg and NAME_summary.csv; returns the numbers as a Markdown table."""
-    figure.tight_layout()
+    if figure.get_layout_engine() is None:
+        figure.tight_layout()
     for kind, meta in (("png", {}), ("svg", {"Date": None})):
         figure.savefig(results / f"{name}.{kind}", dpi=120, metadata=meta)
     _pyplot().close(figure)
@@ -114,7 +115,8 @@ def draw_sensitivity(config: Config, results: Path) -> str:
     experiment = config.experiments["figure6"]
     found = cells(config, experiment, results)
     plt = _pyplot()
-    figure, axes = plt.subplots(1, len(experiment.data_sets), figsize=(11, 3.6))
+    size = (11, 4.2)
+    figure, axes = plt.subplots(1, len(experiment.data_sets), figsize=size, layout="constrained")
     lines: list[dict[str, object]] = []
     styles = {m.name: style for m, style in zip(experiment.methods, ("-", ":"), strict=False)}
     for axis, data_set in zip(np.atleast_1d(axes), experiment.data_sets, strict=True):
@@ -147,7 +149,8 @@ def draw_sensitivity(config: Config, results: Path) -> str:
                     for x, c in points
                 ]
         axis.set(title=data_set, xlabel="noise on the prior", ylabel="AUC (%)")
-    np.atleast_1d(axes)[0].legend(fontsize=6)
+    handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7)
     return _save(figure, "figure6", lines, results)
 
 

@@ -38,9 +38,11 @@ class Table:
         return self.ours.get((data_set, setting, method), _NOTHING)
 
     def bold(self, data_set: str, setting: Setting) -> set[str]:
-        """Best and comparable among the methods the paper compares."""
+        """Best and comparable among the methods the paper compares; none without a rival."""
         methods = paper_methods(self.experiment)
-        return best_or_comparable({m.name: self.cell(data_set, setting, m.name) for m in methods})
+        found = {m.name: self.cell(data_set, setting, m.name) for m in methods}
+        rivals = sum(cell.n > 1 for cell in found.values())
+        return best_or_comparable(found) if rivals > 1 else set()
 
     def column(self, setting: Setting, method: str) -> list[Cell]:
         return [self.cell(d, setting, method) for d in self.experiment.data_sets]
@@ -151,11 +153,13 @@ def _paper_part(table: Table, setting: Setting) -> str:
     ]
     lines.append(_line(["**mean**", *means, *([""] * len(extra))]))
     counts = []
+    rivals = any(table.bold(d, setting) for d in table.experiment.data_sets)
     for m in methods:
         here = sum(m.name in table.bold(d, setting) for d in table.experiment.data_sets)
         keys = [(d, setting, m.paper or "") for d in table.experiment.data_sets]
         there = sum(table.theirs[k].best for k in keys if k in table.theirs)
-        counts.append(f"{here} / {there}")
+        run = any(c.n for c in table.column(setting, m.name))
+        counts.append(f"{here if run and rivals else '–'} / {there}")
     lines.append(_line(["**best or comparable**", *counts, *([""] * len(extra))]))
     return "\n".join(lines)
 
