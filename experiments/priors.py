@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pnuauc.datasets import GENERATORS, load, sample_pnu
+from pnuauc.datasets import DENSE, GENERATORS, load, sample_pnu
 from pnuauc.priors import (
     BasePrior,
     EnergyDistancePrior,
@@ -62,23 +62,7 @@ PAPER_PU = [
     "mushrooms",
 ]
 HELD_OUT = ["ringnorm", "phishing", "usps", "susy", "covtype", "a9a"]
-PAPER_SSL = [
-    "banana",
-    "skin_nonskin",
-    "cod-rna",
-    "magic",
-    "image",
-    "susy",
-    "ringnorm",
-    "twonorm",
-    "waveform",
-    "covtype",
-    "phishing",
-    "a9a",
-    "mushrooms",
-    "usps",
-    "w8a",
-]
+PAPER_SSL = DENSE
 GENERATED = ["gen-twonorm", "gen-ringnorm", "gen-waveform"]
 
 PU_METHODS = {
