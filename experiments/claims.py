@@ -365,7 +365,7 @@ def _times(config: Config, results: Path) -> Iterator[Claim]:
         )  # fmt: skip
     for about, name, ours, theirs, holds, statement in sorted(pairs, key=lambda pair: pair[0]):
         table = make_table(config, name, results)
-        setting = table.experiment.settings[0]
+        setting = table.experiment.timed
         ratios = []
         for d in table.experiment.data_sets:
             a, b = (table.cell(d, setting, m).cpu_seconds for m in (ours, theirs))

@@ -97,6 +97,12 @@ class Experiment:
     settings: tuple[Setting, ...]
     methods: tuple[Method, ...]
     paper: str | None = None
+    text_trials: int | None = None
+
+    @property
+    def timed(self) -> Setting:
+        """The setting whose times are drawn: lowest prior, most labelled rows, as in the paper."""
+        return min(self.settings, key=lambda s: (s.prior, -s.n_positive - s.n_negative))
 
     def jobs(
         self,
@@ -118,6 +124,8 @@ class Experiment:
                 if data_sets and data_set not in data_sets:
                     continue
                 if settings and setting.key not in settings:
+                    continue
+                if data_set in TEXT and self.text_trials is not None and seed >= self.text_trials:
                     continue
                 yield Job(self.name, data_set, setting, seed, tuple(group))
 
@@ -185,4 +193,5 @@ def _experiment(name: str, part: dict[str, Any], methods: dict[str, Method]) -> 
         settings,
         tuple(methods[m] for m in part["methods"]),
         part.get("paper"),
+        part.get("text_trials"),
     )

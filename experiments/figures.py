@@ -61,11 +61,11 @@ def draw_variance(results: Path, trials: int | None) -> None:
 def draw_times(config: Config, name: str, table: str, results: Path) -> str:
     """Processor seconds of one fit with its whole model selection, on a logarithmic axis.
 
-    Figure 3: Table 2 at prior 0.1; Figure 4: Table 4 at prior 0.1 and 50 labelled rows (the paper:
-    100); Figure 5: Table 5.
+    Figure 3: Table 2 at prior 0.1; Figure 4: Table 4 at prior 0.1 and 100 labelled rows; Figure 5:
+    Table 5.
     """
     experiment = config.experiments[table]
-    setting = experiment.settings[0]
+    setting = experiment.timed
     found = cells(config, experiment, results)
     methods = [
         m

@@ -168,13 +168,13 @@ def _verdicts(config: Config, results: Path) -> str:
 
 
 def _versions(results: Path) -> str:
-    """Versions of all runs whose rows are in use, and the time Table 4 took."""
+    """Versions of the last run whose rows are in use."""
     path = results / "runs.jsonl"
     if not path.exists():
         return ""
     runs = [json.loads(line) for line in path.read_text().splitlines()]
     used = {row["run"] for file in results.glob("*.csv") for row in _rows_with_run(file)}
-    last = [run for run in runs if run["run"] in used][-1:]
+    last = [run for run in runs if run["run"] in used and "versions" in run][-1:]
     if not last:
         return ""
     versions = ", ".join(f"{name} {v}" for name, v in sorted(last[0]["versions"].items()))

@@ -60,7 +60,10 @@ def run(
         print(f"{experiment}: {len(jobs) - len(missing)} of {len(jobs)} jobs are there already.")
         if missing:
             name = _register(config, experiment, results, n_jobs)
+            start = time.monotonic()
             _run_jobs(missing, config, store, name, n_jobs)
+            passed = round(time.monotonic() - start)
+            add_run(results, {"run": name, "jobs_done": len(missing), "wall_seconds": passed})
     return path
 
 

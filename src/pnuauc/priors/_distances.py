@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.extmath import safe_sparse_dot
 
 __all__ = ["centre", "cross_sums", "squared_distances", "within_sums"]
 
@@ -31,9 +32,10 @@ def centre(*samples: Any) -> list[Any]:
 
 def squared_distances(A: Any, B: Any) -> Floats:
     """|a_i - b_j|^2, shape (n_A, n_B), for dense or CSR rows; never below 0."""
-    product = A @ B.T
-    if not isinstance(product, np.ndarray):
-        product = product.toarray()
+    if isinstance(A, np.ndarray) or A.nnz >= B.nnz:
+        product = safe_sparse_dot(A, B.T, dense_output=True)
+    else:  # a sparse product reorders its right side: let that be the smaller one
+        product = safe_sparse_dot(B, A.T, dense_output=True).T
     squared = _squared_norms(A)[:, None] + _squared_norms(B)[None, :]
     squared -= 2 * product
     np.maximum(squared, 0, out=squared)
