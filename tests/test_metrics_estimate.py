@@ -93,8 +93,21 @@ def test_combined_is_a_weighted_sum_never_wider_than_the_best(prior, digits):
         assert result.value == pytest.approx(w @ values)
         best = np.sqrt(np.diag(covariance).min())
         assert result.std_error <= best * (1 + 1e-9)
+        # raised by 1 + 3/df of the variance, and df is at least that of the smallest role
         own = np.sqrt(w @ covariance @ w)
-        assert result.std_error == pytest.approx(min(own, best), rel=1e-9)
+        most = own * np.sqrt(1 + 3 / (min(np.sum(y == k) for k in (1, 0)) - 1))
+        assert min(own, best) * (1 - 1e-9) <= result.std_error <= min(most, best) * (1 + 1e-9)
+
+
+def test_combination_that_reads_much_wider_is_refused(monkeypatch):
+    y, scores = make(0, prior=0.3)
+    wild = np.array([4.0, -3.0, 0.0])
+    monkeypatch.setattr("pnuauc.metrics._estimate.combination_weights", lambda s: wild)
+    result = auc_estimate(y, scores, 0.3, "combined")
+    singles = [auc_estimate(y, scores, 0.3, m) for m in SINGLES]
+    best = min(singles, key=lambda r: r.std_error)
+    assert (result.value, result.std_error) == pytest.approx((best.value, best.std_error))
+    assert any("No combination reads tighter" in note for note in result.notes)
 
 
 def test_combined_standard_error_against_simulation():

@@ -11,7 +11,7 @@ to 9%), and its own standard error reads 5 to 18% too low
   counts as much as ``MODEL_ROWS`` rows.
 
 Any fixed weights that sum to 1 are unbiased, so a wrong model costs width, never truth; and the
-standard error reported is that of the combination under the unsteadied S.
+standard error reported is that of the combination under the unsteadied S, raised for the choice.
 """
 
 from __future__ import annotations

@@ -172,6 +172,4 @@ def _all_rows_equal(X: Any) -> bool:
     if isinstance(X, np.ndarray):
         return bool((X[:1] == X).all())
     # column extremes of a large CSR matrix cost as much as a fit: ask them of a few rows first
-    return all(
-        bool((part.max(axis=0) != part.min(axis=0)).nnz == 0) for part in (X[:100], X)
-    )
+    return all(bool((part.max(axis=0) != part.min(axis=0)).nnz == 0) for part in (X[:100], X))
