@@ -61,17 +61,7 @@ def differences(name: str) -> str:
 
 
 _ORDER = [
-    *(
-        "figure1",
-        "figure2",
-        "table1",
-        "table2",
-        "figure3",
-        "table3",
-        "table4",
-        "table4_standard",
-        "figure4",
-    ),
+    *("figure1", "figure2", "table1", "table2", "figure3", "table3", "table4", "figure4"),
     *("table5", "figure5", "figure6", "figure7"),
 ]
 
@@ -81,8 +71,12 @@ def _section(
 ) -> str:
     """Heading, command, the paper's words, our numbers, what differs and why."""
     words = remarks[name]
-    heading = f"{name[:-1].capitalize()} {name[-1]}" if name[-1].isdigit() else "Table 4 again"
-    lines = [f"## {heading}: {words['title']}", "", f"`python -m experiments {name}`", ""]
+    lines = [
+        f"## {name[:-1].capitalize()} {name[-1]}: {words['title']}",
+        "",
+        f"`python -m experiments {name}`",
+        "",
+    ]
     if "says" in words:
         lines += [f"The paper: {words['says']}", ""]
     lines += [_body(name, config, results, target), ""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,10 +38,10 @@ class Table:
     def cell(self, data_set: str, setting: Setting, method: str) -> Cell:
         return self.ours.get((data_set, setting, method), _NOTHING)
 
-    def bold(self, data_set: str, setting: Setting) -> set[str]:
-        """Best and comparable among the methods the paper compares; none without a rival."""
-        methods = paper_methods(self.experiment)
-        found = {m.name: self.cell(data_set, setting, m.name) for m in methods}
+    def bold(self, data_set: str, setting: Setting, methods: Sequence[str] = ()) -> set[str]:
+        """Best and comparable among ``methods``, the paper's by default; none without a rival."""
+        methods = methods or [m.name for m in paper_methods(self.experiment)]
+        found = {name: self.cell(data_set, setting, name) for name in methods}
         rivals = sum(cell.n > 1 for cell in found.values())
         return best_or_comparable(found) if rivals > 1 else set()
 
@@ -249,7 +250,7 @@ def _failures(table: Table) -> str:
 
 
 def _heading(name: str) -> str:
-    """ "table4_standard" -> "Table 4"; a name of another kind stays as it is."""
+    """ "table4" -> "Table 4"; a name of another kind stays as it is."""
     return f"Table {name[5]}" if name.startswith("table") else name
 
 

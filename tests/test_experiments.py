@@ -343,7 +343,7 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     config = Config.read()
     rng = np.random.default_rng(0)
-    for name in ("figure6", "figure7", "table4", "table4_standard"):
+    for name in ("figure6", "figure7", "table4"):
         part = config.experiments[name]
         with Store(tmp_path / f"{name}.csv") as store:
             for job in part.jobs(2):
@@ -362,15 +362,15 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
         assert text.count("\n") > 3
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
         assert (tmp_path / f"{name}.svg").exists()
-    assert "PNU-AUC" in figures.draw_times(config, "figure4", "table4_standard", tmp_path)
-    table = tables.make_table(config, "table4_standard", tmp_path)
+    assert "PNU-AUC" in figures.draw_times(config, "figure4", "table4", tmp_path)
+    table = tables.make_table(config, "table4", tmp_path)
     assert "not run" in tables.write_table(table, tmp_path)
 
 
 def test_trials_of_the_baselines_command_are_taken_over(tmp_path: Path) -> None:
     """Same protocol, other scale, other size: only the first becomes a row, and only once."""
     config = Config.read()
-    part = config.experiments["table4_standard"]
+    part = config.experiments["table4"]
     line = {
         "setting": "pnu",
         "data_set": "banana",
@@ -393,9 +393,9 @@ def test_trials_of_the_baselines_command_are_taken_over(tmp_path: Path) -> None:
         writer.writerow({**line, "scale": "standard"})
         writer.writerow({**line, "n_negative": 46})
     for expected in (1, 0):
-        with Store(tmp_path / "table4_standard.csv") as store:
+        with Store(tmp_path / "table4.csv") as store:
             assert adopt(config, part, store, tmp_path) == expected
-    cell = cells(config, part, tmp_path)["banana", part.settings[0], "entropy_auc_standard"]
+    cell = cells(config, part, tmp_path)["banana", part.settings[0], "entropy_auc"]
     assert (cell.auc, cell.cpu_seconds) == ((75.0,), ())
 
 
@@ -407,7 +407,7 @@ def test_taken_over_trials_equal_our_own(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(methods, "_data", lambda *_: (X, y))
     monkeypatch.setattr(baselines, "data", lambda *_: (X, y))
     config = Config.read()
-    part = config.experiments["table4_standard"]
+    part = config.experiments["table4"]
     job = next(iter(part.jobs(1, ["twonorm"], ["logistic_regression"])))
     ours = methods.run_job(job, config)[0]["auc"]
     options = baselines.parse(["--methods", "logistic_regression", "--data-set", "twonorm"])
