@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _WIDTH, _HEIGHT = 460, 330
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 16, 12, 48
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 24, 12, 48
 
 
 @dataclass(frozen=True)
