@@ -272,7 +272,7 @@ def errors(rows: pd.DataFrame, table: str) -> str:
                 "MAE": f"{gap.abs().mean():.4f}",
                 "RMSE": f"{np.sqrt((gap**2).mean()):.4f}",
                 "90% interval covers": f"{covers.mean():.3f}",
-                "identified": "" if sub.identified.isna().any() else f"{sub.identified.mean():.2f}",
+                "identified": "" if sub.identified.isna().all() else f"{sub.identified.mean():.2f}",
                 "seconds": f"{sub.seconds.median():.3f}",
             }
         )
