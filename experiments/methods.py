@@ -6,6 +6,7 @@ import functools
 import json
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,8 @@ def _baseline(job: Job, sample: PNUSample, config: Config) -> Rows:
     baseline = BASELINES[method.settings["name"]]
     if job.data_set in TEXT:
         baseline = baseline.on_text()
+    if "grid" in method.settings:
+        baseline = replace(baseline, grid=method.settings["grid"])
     y = np.where(sample.y == -1, np.nan, sample.y.astype(float))
     start, cpu = time.perf_counter(), time.process_time()
     model = baseline.search(sample.X, random_state=job.seed).fit(sample.X, y)

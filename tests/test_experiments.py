@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -365,6 +367,30 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     assert "PNU-AUC" in figures.draw_times(config, "figure4", "table4", tmp_path)
     table = tables.make_table(config, "table4", tmp_path)
     assert "not run" in tables.write_table(table, tmp_path)
+
+
+def test_text_has_its_own_number_of_trials() -> None:
+    part = Config.read().experiments["figure7"]
+    counts = collections.Counter(job.data_set for job in part.jobs())
+    assert counts == {"susy": 50 * 4, "amazon2": 20 * 4}
+    assert {job.data_set for job in part.jobs(3)} == {"susy", "amazon2"}
+
+
+def test_candidates_can_be_given_in_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from experiments import methods
+
+    X, y = make_twonorm(2000, random_state=0)
+    monkeypatch.setattr(methods, "_data", lambda *_: (X, y))
+    line = '{ kind = "baseline", name = "ss_rank_boost", grid = { n_neighbors = [4] } }'
+    text = TINY.replace("[experiments.tiny]", f"own = {line}\n\n[experiments.tiny]")
+    (tmp_path / "config.toml").write_text(text.replace('"logistic"]', '"own"]'))
+    config = Config.read(tmp_path / "config.toml")
+    job = next(iter(config.experiments["tiny"].jobs(1, methods=["own"])))
+    (row,) = methods.run_job(job, config)
+    assert row["status"] == "ok"
+    assert json.loads(row["chosen"]) == {"n_neighbors": 4}
 
 
 def test_trials_of_the_baselines_command_are_taken_over(tmp_path: Path) -> None:
