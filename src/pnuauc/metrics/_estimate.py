@@ -35,12 +35,12 @@ METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
 PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
 _NAMES = ("positive", "negative", "unlabelled")
 # The combination's variance is raised by 1 + 3/df: weights that were chosen on the same rows make
-# it read too low (two free weights alone cost 2/df). Chosen by simulation among 0, 2, 3 and 4 on
-# draws of another seed than those of ``python -m experiments.coverage``.
+# it read too low (two free weights alone cost 2/df). ``python -m experiments.coverage`` holds the
+# result against the simulated error; ``--seed`` draws anew.
 _WEIGHTS_COST = 3.0
 # A combination whose own standard error reads larger than the best single one's by this factor is
 # refused: its model is wrong for these scores. Below it the reading is mostly noise, and following
-# it makes the estimate itself vary more (by up to 2% at a factor of 1.05).
+# it would make the estimate itself vary more.
 _CLEARLY_WIDER = 1.5
 
 
