@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pnuauc import AUCClassifier
-from pnuauc.design import default_block_size
+from pnuauc._design import default_block_size
 
 
 def make_rows(n: int, d: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:

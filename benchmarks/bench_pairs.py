@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pnuauc._pairs import between, between_gradient
 from pnuauc.losses import LOSSES
-from pnuauc.pairs import between, between_gradient
 
 COLUMNS = 2048  # a block of 16 x 2048 doubles is 256 kB
 ROWS = 16

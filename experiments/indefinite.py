@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from pnuauc._moments import Moments
 from pnuauc.basis import GaussianBasis
 from pnuauc.datasets import load, sample_pnu
-from pnuauc.moments import Moments
 from pnuauc.risks import nu_risk
 
 SETS = [

@@ -18,9 +18,9 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from pnuauc._estimators_cv import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS
 from pnuauc.basis import MultiscaleBasis
 from pnuauc.datasets import DENSE, load, sample_pnu
-from pnuauc.estimators_cv import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS
 from pnuauc.priors import EnergyDistancePrior
 from pnuauc.risks import pnu_risk
 from pnuauc.selection import (

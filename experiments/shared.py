@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pnuauc._estimators_cv import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS
 from pnuauc.basis import LinearKernelBasis, MultiscaleBasis
-from pnuauc.estimators_cv import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS
 from pnuauc.risks import pnu_risk
 from pnuauc.selection import (
     Candidates,

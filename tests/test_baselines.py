@@ -9,7 +9,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.svm import SVC
 
-from pnuauc import AUCClassifier, pairs
+from pnuauc import AUCClassifier
+from pnuauc import _pairs as pairs
 from pnuauc.baselines import SAMULT, EntropyAUC, GenerativeAUC, RankSVM, entropy_auc
 from pnuauc.baselines._generative import MultinomialClasses, SphericalGaussians
 from pnuauc.baselines.samult import samult_risk

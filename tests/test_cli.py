@@ -13,13 +13,13 @@ import pyarrow.parquet
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from pnuauc._study import make_payments
 from pnuauc.metrics import auc_estimate, compare_auc
-from pnuauc.study import make_payments
 
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
-from pnuauc.cli._app import app
+from pnuauc._cli._app import app
 from pnuauc.io import load_model, read_table, save_model
 
 #: Small enough for a test; everything else is the default.
@@ -294,7 +294,7 @@ def test_version_and_module():
 
 
 def test_reproduce_hands_over_or_says_why_not(monkeypatch, tmp_path):
-    from pnuauc.cli import _reproduce
+    from pnuauc._cli import _reproduce
 
     package = tmp_path / "experiments"
     package.mkdir()

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
-from pnuauc.cli._app import app
-from pnuauc.study import make_payments
+from pnuauc._cli._app import app
+from pnuauc._study import make_payments
 
 QUICK = ["--centers", "8", "--folds", "2", "--jobs", "1"]
 GOOD = "a,b,y\n" + "".join(f"{i * 7 % 13},{i % 5},{i % 2 if i < 20 else ''}\n" for i in range(60))
@@ -180,7 +180,7 @@ LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 sys.argv = ["pnuauc", *sys.argv[1:]]
-from pnuauc.cli import main
+from pnuauc._cli import main
 main()
 """
 
@@ -236,7 +236,7 @@ def slow(*arguments):
     return plain(*arguments)
 scoring._score_batch = slow
 sys.argv = ["pnuauc", *sys.argv[1:]]
-from pnuauc.cli import main
+from pnuauc._cli import main
 main()
 """
 
@@ -277,7 +277,7 @@ def test_missing_extra_is_named(monkeypatch, tmp_path):
 
     with pytest.raises(MissingExtraError, match=r"pip install 'pnuauc\[cli\]'"):
         need("a_module_that_is_not_there")
-    hidden = "import sys; sys.modules['typer'] = None; from pnuauc.cli import main; main()"
+    hidden = "import sys; sys.modules['typer'] = None; from pnuauc._cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", hidden], capture_output=True, text=True, check=False
     )

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
-from pnuauc.cli._app import app
+from pnuauc._cli._app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [

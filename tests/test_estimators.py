@@ -130,7 +130,7 @@ def test_sparse_rows_give_the_same_model(basis, dtype):
 
 
 def test_wide_identity_is_solved_without_a_square_matrix(monkeypatch):
-    from pnuauc import design
+    from pnuauc import _design as design
 
     X, y, *_ = draw(d=30)
     model = AUCClassifier(prior=0.2, basis="identity", risk="pu")
@@ -160,7 +160,7 @@ def test_million_columns_fit_and_predict():
 
 
 def test_threads_and_blocks_do_not_change_the_model(monkeypatch):
-    from pnuauc import design
+    from pnuauc import _design as design
 
     X, y, X_test, _ = draw(sizes=(20, 30, 3000))
     one = AUCClassifier(prior=0.2, random_state=0).fit(X, y).decision_function(X_test)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pnuauc import AUCClassifierCV
+from pnuauc._study import make_payments
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
     TableEncoder,
@@ -28,7 +29,6 @@ from pnuauc.io import (
     save_model,
     score_file,
 )
-from pnuauc.study import make_payments
 
 skops = pytest.importorskip("skops.io")
 

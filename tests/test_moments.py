@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from pnuauc.moments import Moments, fold, row_blocks
+from pnuauc._moments import Moments, fold, row_blocks
 
 
 def reference(rows, weight=None):

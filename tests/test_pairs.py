@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from pnuauc._pairs import between, between_gradient, within, within_gradient
 from pnuauc.losses import LOSSES, Loss, SmoothedAbsolute, SmoothedHinge
-from pnuauc.pairs import between, between_gradient, within, within_gradient
 
 ALL = [*LOSSES.values(), SmoothedHinge(1e-3), SmoothedHinge(0.6), SmoothedAbsolute(0.6)]
 WITH_DERIVATIVE = [loss for loss in ALL if loss.has_derivative]

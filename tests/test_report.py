@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pnuauc.report import headline, plain, summary_rows, to_html, to_json, to_text
-from pnuauc.study import ColumnRoles, FitSettings, fit_study, make_payments
+from pnuauc._report import headline, plain, summary_rows, to_html, to_json, to_text
+from pnuauc._study import ColumnRoles, FitSettings, fit_study, make_payments
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 QUICK = FitSettings(n_basis=10, folds=2)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pnuauc._moments import Moments
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.losses import LOSSES
-from pnuauc.moments import Moments
 from pnuauc.risks import (
     gamma_bar,
     get_risk,

@@ -223,7 +223,8 @@ def test_other_losses_refit_every_candidate(loss):
 
 def test_refitting_and_the_grid_agree(monkeypatch):
     """The matrix-free road of wide linear models against the moments, on the same folds."""
-    from pnuauc import design, estimators_cv
+    from pnuauc import _design as design
+    from pnuauc import _estimators_cv as estimators_cv
 
     X, y, X_test, _ = draw(sizes=(10, 20, 100), d=4)
     settings = {"etas": (0.0, 0.5), "alphas": (0.1, 1.0), "basis": "identity", "prior": 0.2}

@@ -5,10 +5,10 @@ import pytest
 from scipy import optimize
 from scipy.sparse.linalg import aslinearoperator
 
+from pnuauc._moments import Moments
+from pnuauc._solvers import PartAt, minimise, solve_ridge
 from pnuauc.losses import LOSSES, get_loss
-from pnuauc.moments import Moments
 from pnuauc.risks import QuadraticForm, nu_risk, pn_risk, pu_risk
-from pnuauc.solvers import PartAt, minimise, solve_ridge
 
 ALPHAS = [1e-3, 1e-2, 0.1, 1.0, 10.0]
 

@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pnuauc.exceptions import InputError
-from pnuauc.labels import read_roles
-from pnuauc.study import (
+from pnuauc._study import (
     ColumnRoles,
     FitSettings,
     LabelCodes,
@@ -20,7 +18,9 @@ from pnuauc.study import (
     make_payments,
     parse_prior,
 )
-from pnuauc.study._crossfit import cross_fit, evaluation_rows, permutation_importance
+from pnuauc._study._crossfit import cross_fit, evaluation_rows, permutation_importance
+from pnuauc.exceptions import InputError
+from pnuauc.labels import read_roles
 
 
 def noise_table(n=260, labelled=100, n_columns=6, seed=0):

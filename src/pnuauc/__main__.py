@@ -1,6 +1,6 @@
 """``python -m pnuauc``: the same as ``pnuauc``."""
 
-from pnuauc.cli import main
+from pnuauc._cli import main
 
 if __name__ == "__main__":
     main()

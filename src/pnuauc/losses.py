@@ -1,7 +1,7 @@
 """Margin losses l(m), m = g(x) - g(x'), their derivatives, and the registry ``LOSSES``.
 
 A loss knows one margin at a time. How it is summed over all pairs of two score vectors is the
-business of :mod:`pnuauc.pairs`, which reads what a loss declares about its shape: a
+business of :mod:`pnuauc._pairs`, which reads what a loss declares about its shape: a
 :class:`PiecewisePolynomial` gives its breakpoints and pieces as data, a :class:`SmoothLoss` its
 tails. A new loss is one class here and one line in ``LOSSES``.
 

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from pnuauc import pairs
+from pnuauc import _pairs as pairs
+from pnuauc._moments import Moments
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.losses import Loss, get_loss
-from pnuauc.moments import Moments
 
 __all__ = [
     "RISKS",

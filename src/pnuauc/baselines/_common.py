@@ -16,14 +16,14 @@ from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pnuauc import pairs
-from pnuauc.design import MATRIX_FREE_ABOVE, block_scores, upper_threshold
-from pnuauc.estimators import read_training_rows
+from pnuauc import _pairs as pairs
+from pnuauc._design import MATRIX_FREE_ABOVE, block_scores, upper_threshold
+from pnuauc._estimators import read_training_rows
+from pnuauc._moments import Moments
+from pnuauc._solvers import Minimum, PartAt, minimise
 from pnuauc.exceptions import LabelReadingWarning
 from pnuauc.labels import NEGATIVE, UNLABELED, Roles
 from pnuauc.losses import Loss
-from pnuauc.moments import Moments
-from pnuauc.solvers import Minimum, PartAt, minimise
 
 __all__ = [
     "ByRole",

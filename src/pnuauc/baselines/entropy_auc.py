@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pnuauc._pairs import between_gradient
 from pnuauc.baselines._common import (
     DIRECT_PAIRS,
     ByRole,
@@ -23,7 +24,6 @@ from pnuauc.baselines._common import (
 from pnuauc.basis import make_basis
 from pnuauc.labels import Roles
 from pnuauc.losses import Floats, Logistic, SmoothLoss
-from pnuauc.pairs import between_gradient
 from pnuauc.risks import Part, Risk, Term
 
 __all__ = ["EntropyAUC", "entropy_objective"]
@@ -111,7 +111,7 @@ class EntropyAUC(LinearRanker):
     m = w'(phi(x) - phi(x')), l(m) = log(1 + exp(-m)), and h the entropy of the order of the pair,
     h = -s log s - (1-s) log(1-s) with s = 1/(1 + exp(-m)): every pair of a labelled and an
     unlabelled row should be ordered with confidence, one way or the other. Not convex; started
-    from the minimum without entropy. Sums over pairs cost O(n log n) by :mod:`pnuauc.pairs`.
+    from the minimum without entropy. Sums over pairs cost O(n log n) by :mod:`pnuauc._pairs`.
 
     Reference: method "sAUC-LS" of Sakai, Niu, Sugiyama 2018, which is Fujino, Ueda, "A
     semi-supervised AUC optimization method with generative models", ICDM 2016, without the

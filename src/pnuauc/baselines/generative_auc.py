@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._design import block_scores
 from pnuauc.baselines._common import Features, row_numbers
 from pnuauc.baselines._generative import GENERATIVE_MODELS
 from pnuauc.baselines.entropy_auc import EntropyAUC
-from pnuauc.design import block_scores
 from pnuauc.labels import Roles
 
 __all__ = ["GenerativeAUC"]

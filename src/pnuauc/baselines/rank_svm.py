@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pnuauc._pairs import between
 from pnuauc.baselines._common import (
     ByRole,
     Coordinates,
@@ -21,7 +22,6 @@ from pnuauc.baselines._common import (
 from pnuauc.basis import make_basis
 from pnuauc.labels import Roles
 from pnuauc.losses import SmoothedHinge
-from pnuauc.pairs import between
 from pnuauc.risks import Part, Risk, Term
 
 __all__ = ["RankSVM"]

@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from pnuauc._solvers import solve_ridge
 from pnuauc.baselines._common import Features, LinearRanker, row_numbers
 from pnuauc.basis import make_basis
 from pnuauc.risks import Part, Risk, Term
-from pnuauc.solvers import solve_ridge
 
 __all__ = ["SAMULT", "samult_risk"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._design import block_scores
 from pnuauc.basis import IdentityBasis, LinearKernelBasis, MultiscaleBasis
-from pnuauc.design import block_scores
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._tables import as_table
 

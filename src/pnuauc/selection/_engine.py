@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from pnuauc.moments import Moments, fold, row_blocks
+from pnuauc._moments import Moments, fold, row_blocks
+from pnuauc._solvers import solve_ridge
 from pnuauc.risks import Risk, quadratic_forms
 from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
 from pnuauc.selection._folds import FoldedRows
-from pnuauc.solvers import solve_ridge
 
 __all__ = ["Engine", "Fitted"]
 
@@ -142,7 +142,7 @@ class Engine:
         """Every candidate with each fold left out in turn.
 
         A candidate whose risk has no minimum is left NaN. Where the grid lacks eta = 0, the one
-        that always has a minimum, it is corrected instead (see :mod:`pnuauc.solvers`).
+        that always has a minimum, it is corrected instead (see :mod:`pnuauc._solvers`).
         """
         n_scales = self.shape[0]
         self.moments()  # before any thread asks for them

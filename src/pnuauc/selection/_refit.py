@@ -12,8 +12,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from pnuauc.design import Design
-from pnuauc.fitting import fit_iteratively, fit_squared
+from pnuauc._design import Design
+from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc.losses import Loss
 from pnuauc.risks import Risk
 from pnuauc.selection._counts import FoldCounts, count_below, with_next_above

@@ -26,6 +26,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pnuauc._pairs._closed_form import (
+    exponential_mean,
+    exponential_slopes,
+    exponential_within,
+    squared_mean,
+    squared_slopes,
+    squared_within,
+)
+from pnuauc._pairs._panels import smooth_mean, smooth_slopes
+from pnuauc._pairs._piecewise import piecewise_mean, piecewise_slopes
+from pnuauc._pairs._samples import (
+    Sample,
+    Slopes,
+    WithinSlopes,
+    read,
+    require_derivative,
+    require_pairs,
+)
 from pnuauc.losses import (
     Exponential,
     Floats,
@@ -34,24 +52,6 @@ from pnuauc.losses import (
     SmoothLoss,
     Squared,
     get_loss,
-)
-from pnuauc.pairs._closed_form import (
-    exponential_mean,
-    exponential_slopes,
-    exponential_within,
-    squared_mean,
-    squared_slopes,
-    squared_within,
-)
-from pnuauc.pairs._panels import smooth_mean, smooth_slopes
-from pnuauc.pairs._piecewise import piecewise_mean, piecewise_slopes
-from pnuauc.pairs._samples import (
-    Sample,
-    Slopes,
-    WithinSlopes,
-    read,
-    require_derivative,
-    require_pairs,
 )
 
 __all__ = ["between", "between_gradient", "within", "within_gradient"]

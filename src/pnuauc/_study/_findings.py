@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc.estimators_cv import AUCClassifierCV
+from pnuauc._estimators_cv import AUCClassifierCV
+from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableModel
 from pnuauc.labels import Roles
@@ -18,7 +19,6 @@ from pnuauc.metrics import (
     roc_curve_estimate,
     threshold_estimate,
 )
-from pnuauc.study._crossfit import CrossFit, cross_fit
 
 __all__ = [
     "auc_findings",

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from pnuauc._study._data import LabelCodes, collected, label_values, read_labels
+from pnuauc._study._findings import label_findings
+from pnuauc._study._prior import KnownPrior, find_prior
 from pnuauc.exceptions import InputError
 from pnuauc.io import Column, as_table, numbers
 from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate, compare_auc, prior_sensitivity
-from pnuauc.study._data import LabelCodes, collected, label_values, read_labels
-from pnuauc.study._findings import label_findings
-from pnuauc.study._prior import KnownPrior, find_prior
 
 __all__ = ["evaluate_table"]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from pnuauc.cli._console import Voice, guarded
+from pnuauc._cli._console import Voice, guarded
 
 app = typer.Typer(
     name="pnuauc",
@@ -111,8 +111,8 @@ def fit(
     quiet: QuietOption = False,
 ) -> None:
     """Learn a ranking from a table; write the model, a report (HTML) and its numbers (JSON)."""
-    from pnuauc.cli._work import fit_file
-    from pnuauc.study import ColumnRoles, FitSettings, parse_prior
+    from pnuauc._cli._work import fit_file
+    from pnuauc._study import ColumnRoles, FitSettings, parse_prior
 
     settings = FitSettings(
         prior=parse_prior(prior),
@@ -161,7 +161,7 @@ def score(
     quiet: QuietOption = False,
 ) -> None:
     """Score every row of a table, batch by batch: memory does not grow with rows."""
-    from pnuauc.cli._work import score_table
+    from pnuauc._cli._work import score_table
 
     score_table(
         Voice(json=json, quiet=quiet),
@@ -196,8 +196,8 @@ def evaluate(
     quiet: QuietOption = False,
 ) -> None:
     """AUC with interval of any model's scores, from whatever is labelled; compare two."""
-    from pnuauc.cli._work import evaluate_file
-    from pnuauc.study import parse_prior
+    from pnuauc._cli._work import evaluate_file
+    from pnuauc._study import parse_prior
 
     evaluate_file(
         Voice(json=json, quiet=quiet),
@@ -235,8 +235,8 @@ def prior(
     quiet: QuietOption = False,
 ) -> None:
     """Estimate how many of the unlabelled rows are positive."""
-    from pnuauc.cli._work import prior_of_file
-    from pnuauc.study import ColumnRoles
+    from pnuauc._cli._work import prior_of_file
+    from pnuauc._study import ColumnRoles
 
     columns = ColumnRoles(
         label,
@@ -263,7 +263,7 @@ def inspect(
     json: JsonOption = False,
 ) -> None:
     """Show a model's card: data, labels, prior, AUC, columns, versions, warnings."""
-    from pnuauc.cli._work import inspect_model
+    from pnuauc._cli._work import inspect_model
 
     inspect_model(Voice(json=json), model)
 
@@ -278,7 +278,7 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """The whole story on made-up card payments, in under a minute; ends with a report to open."""
-    from pnuauc.cli._demo import run_demo
+    from pnuauc._cli._demo import run_demo
 
     run_demo(Voice(quiet=quiet), folder, jobs)
 
@@ -293,7 +293,7 @@ def reproduce(
     name: Annotated[Text, typer.Argument(help="Experiment, for example table4.")] = None,
 ) -> None:
     """Run one of the paper's experiments; needs a source checkout."""
-    from pnuauc.cli._reproduce import run_experiment
+    from pnuauc._cli._reproduce import run_experiment
 
     code = run_experiment(([name] if name else []) + list(context.args))
     if code:
@@ -301,7 +301,7 @@ def reproduce(
 
 
 def _codes(positive: Any, negative: Any, unlabeled: Any) -> Any:
-    from pnuauc.study import LabelCodes
+    from pnuauc._study import LabelCodes
 
     return LabelCodes(positive or None, negative or None, unlabeled or None)
 

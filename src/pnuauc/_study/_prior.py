@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pnuauc._study._crossfit import evaluation_rows
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.priors import (
@@ -14,7 +15,6 @@ from pnuauc.priors import (
     default_prior,
     prior_in_population,
 )
-from pnuauc.study._crossfit import evaluation_rows
 
 __all__ = ["KnownPrior", "find_prior", "parse_prior"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc.design import Design
+from pnuauc._design import Design
+from pnuauc._solvers import Minimum, PartAt, RidgeSolution, minimise, solve_ridge
 from pnuauc.losses import Loss
 from pnuauc.risks import Risk
-from pnuauc.solvers import Minimum, PartAt, RidgeSolution, minimise, solve_ridge
 
 __all__ = ["fit_iteratively", "fit_squared"]
 

@@ -18,15 +18,15 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from pnuauc._design import Design, block_scores, ranking_threshold
+from pnuauc._fitting import fit_iteratively, fit_squared
+from pnuauc._solvers import Correction
 from pnuauc.basis import check_weights, make_basis
-from pnuauc.design import Design, block_scores, ranking_threshold
 from pnuauc.exceptions import CorrectionWarning
-from pnuauc.fitting import fit_iteratively, fit_squared
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import Loss, get_loss
 from pnuauc.priors import default_prior
 from pnuauc.risks import RISKS, Risk, check_prior, get_risk
-from pnuauc.solvers import Correction
 
 __all__ = ["AUCClassifier"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pnuauc.cli._console import Voice
-from pnuauc.cli._work import evaluate_file, fit_file, score_table
+from pnuauc._cli._console import Voice
+from pnuauc._cli._work import evaluate_file, fit_file, score_table
+from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, make_payments
 from pnuauc.exceptions import InputError
 from pnuauc.io import ReadOptions, atomic_file, need
-from pnuauc.study import ColumnRoles, FitSettings, LabelCodes, make_payments
 
 __all__ = ["run_demo"]
 

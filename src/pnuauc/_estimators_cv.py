@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from pnuauc.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
-from pnuauc.design import MATRIX_FREE_ABOVE, Design, block_scores, ranking_threshold
-from pnuauc.estimators import (
+from pnuauc._design import MATRIX_FREE_ABOVE, Design, block_scores, ranking_threshold
+from pnuauc._estimators import (
     AUCClassifier,
     _RankingMixin,
     choose_risk,
@@ -23,8 +22,10 @@ from pnuauc.estimators import (
     resolve_prior,
     rows_by_role,
 )
+from pnuauc._progress import progress_bar
+from pnuauc._solvers import Correction
+from pnuauc.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc.losses import Loss, get_loss
-from pnuauc.progress import progress_bar
 from pnuauc.risks import pnu_risk
 from pnuauc.selection import (
     CRITERIA,
@@ -42,7 +43,6 @@ from pnuauc.selection import (
     plot_selection,
     validation_risks,
 )
-from pnuauc.solvers import Correction
 
 __all__ = ["PAPER_ALPHAS", "PAPER_ETAS", "PAPER_WIDTHS", "AUCClassifierCV"]
 

@@ -12,13 +12,10 @@ import numpy as np
 from sklearn.base import clone
 
 from pnuauc import __version__
-from pnuauc.estimators_cv import AUCClassifierCV
-from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
-from pnuauc.io import TableEncoder, TableModel, find_leaks
-from pnuauc.labels import Roles
-from pnuauc.study._crossfit import cross_fit, evaluation_rows, permutation_importance
-from pnuauc.study._data import ColumnRoles, collected, split_columns
-from pnuauc.study._findings import (
+from pnuauc._estimators_cv import AUCClassifierCV
+from pnuauc._study._crossfit import cross_fit, evaluation_rows, permutation_importance
+from pnuauc._study._data import ColumnRoles, collected, split_columns
+from pnuauc._study._findings import (
     auc_findings,
     importance_findings,
     label_findings,
@@ -28,7 +25,10 @@ from pnuauc.study._findings import (
     top_rows,
     unlabelled_effect,
 )
-from pnuauc.study._prior import KnownPrior, find_prior
+from pnuauc._study._prior import KnownPrior, find_prior
+from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
+from pnuauc.io import TableEncoder, TableModel, find_leaks
+from pnuauc.labels import Roles
 
 __all__ = ["FitSettings", "Study", "fit_study"]
 

@@ -18,6 +18,6 @@ def main() -> None:
             "run pip install 'pnuauc[cli]' and try again.\n"
         )
         raise SystemExit(1) from None
-    from pnuauc.cli._app import app
+    from pnuauc._cli._app import app
 
     app()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pnuauc._report._html import to_html
+from pnuauc._report._words import headline, summary_rows
 from pnuauc.io import plain
-from pnuauc.report._html import to_html
-from pnuauc.report._words import headline, summary_rows
 
 __all__ = ["headline", "plain", "summary_rows", "to_html", "to_json", "to_text"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from pnuauc._report import _charts as charts
+from pnuauc._report import _words as words
 from pnuauc.exceptions import MissingExtraError
-from pnuauc.report import _charts as charts
-from pnuauc.report import _words as words
 
 __all__ = ["to_html"]
 
@@ -25,7 +25,7 @@ def to_html(findings: dict[str, Any]) -> str:
             "The HTML report needs jinja2: run pip install 'pnuauc[cli]' and try again."
         ) from error
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pnuauc.report", "templates"),
+        loader=jinja2.PackageLoader("pnuauc._report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._pairs._samples import Sample, Slopes
 from pnuauc.losses import Floats, Loss, Pieces, PiecewisePolynomial
-from pnuauc.pairs._samples import Sample, Slopes
 
 
 def piecewise_mean(loss: Loss, a: Sample, b: Sample) -> float:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._moments import Moments, fold, row_blocks
 from pnuauc.basis import IdentityBasis
-from pnuauc.moments import Moments, fold, row_blocks
 
 __all__ = ["Design", "block_scores", "default_block_size", "ranking_threshold", "upper_threshold"]
 

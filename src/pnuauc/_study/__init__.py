@@ -1,10 +1,10 @@
 """A study: from a table to a model and to everything there is to say about it, as one dict."""
 
-from pnuauc.study._data import ColumnRoles, LabelCodes, collected, read_labels, split_columns
-from pnuauc.study._evaluate import evaluate_table
-from pnuauc.study._fit import FitSettings, Study, fit_study
-from pnuauc.study._payments import make_payments
-from pnuauc.study._prior import KnownPrior, find_prior, parse_prior
+from pnuauc._study._data import ColumnRoles, LabelCodes, collected, read_labels, split_columns
+from pnuauc._study._evaluate import evaluate_table
+from pnuauc._study._fit import FitSettings, Study, fit_study
+from pnuauc._study._payments import make_payments
+from pnuauc._study._prior import KnownPrior, find_prior, parse_prior
 
 __all__ = [
     "ColumnRoles",

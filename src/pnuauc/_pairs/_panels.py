@@ -10,9 +10,9 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
+from pnuauc._pairs._piecewise import Ranked
+from pnuauc._pairs._samples import Sample, Slopes
 from pnuauc.losses import Floats, Loss, SmoothLoss
-from pnuauc.pairs._piecewise import Ranked
-from pnuauc.pairs._samples import Sample, Slopes
 
 # Panels two wide with 18 nodes: for a singularity at a distance pi the error is about 6.4^-18. Unit
 # panels need 12 to 14 nodes for the same digits, so half as many again per unit of score.

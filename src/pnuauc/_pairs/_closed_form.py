@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pnuauc._pairs._samples import Sample, Slopes, WithinSlopes
 from pnuauc.losses import Floats, Loss
-from pnuauc.pairs._samples import Sample, Slopes, WithinSlopes
 
 # --- squared: mean and variance ----------------------------------------------------------------
 

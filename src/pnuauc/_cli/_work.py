@@ -7,7 +7,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pnuauc.cli._console import Voice
+from pnuauc._cli._console import Voice
+from pnuauc._progress import progress_bar
+from pnuauc._report import headline, summary_rows, to_html, to_json
+from pnuauc._report._words import interval, percent
+from pnuauc._study import (
+    ColumnRoles,
+    FitSettings,
+    LabelCodes,
+    collected,
+    evaluate_table,
+    find_prior,
+    fit_study,
+    split_columns,
+)
 from pnuauc.exceptions import InputError
 from pnuauc.io import (
     ReadOptions,
@@ -21,19 +34,6 @@ from pnuauc.io import (
     save_model,
     score_file,
     write_text,
-)
-from pnuauc.progress import progress_bar
-from pnuauc.report import headline, summary_rows, to_html, to_json
-from pnuauc.report._words import interval, percent
-from pnuauc.study import (
-    ColumnRoles,
-    FitSettings,
-    LabelCodes,
-    collected,
-    evaluate_table,
-    find_prior,
-    fit_study,
-    split_columns,
 )
 
 __all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
