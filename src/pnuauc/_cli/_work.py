@@ -309,13 +309,14 @@ def inspect_model(voice: Voice, path: Path) -> None:
     load_model(where)  # a card is shown only of a file that would score
     manifest = read_manifest(where)
     card = manifest["card"]
+    needed = manifest["encoder"].get("columns", [])
     voice.say(f"Model {where}", style="bold")
     voice.rows(
         [
             ("Made", f"{card.get('created', '?')} by pnuauc {manifest['libraries']['pnuauc']}"),
             ("Table", f"{card['table']['name']}, label {card['label']}"),
             *summary_rows(card),
-            ("Needs", ", ".join(f"{c['name']} ({c['kind']})" for c in manifest["columns"])),
+            ("Needs", ", ".join(f"{c['name']} ({c['kind']})" for c in needed)),
             ("Libraries", ", ".join(f"{k} {v}" for k, v in manifest["libraries"].items())),
             ("Checksums", "intact"),
             ("Command", str(card.get("command"))),
