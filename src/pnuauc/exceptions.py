@@ -9,6 +9,7 @@ __all__ = [
     "ModelFileError",
     "PnuaucWarning",
     "PriorNotIdentifiedError",
+    "PriorRefutedError",
 ]
 
 
@@ -30,6 +31,10 @@ class MissingRoleError(ValueError):
 
 class PriorNotIdentifiedError(ValueError):
     """The data cannot tell the share of positives among the unlabelled rows."""
+
+
+class PriorRefutedError(ValueError):
+    """The scores rule out the prior: under it no AUC in [0, 1] goes with them."""
 
 
 class InputError(ValueError):

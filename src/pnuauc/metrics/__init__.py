@@ -7,6 +7,7 @@ from pnuauc.metrics._compare import AUCComparison, compare_auc
 from pnuauc.metrics._counts import ScoreCounts
 from pnuauc.metrics._display import RocEstimateDisplay
 from pnuauc.metrics._estimate import (
+    CROSS_FIT_VARIANCE,
     AUCEstimate,
     PriorSensitivity,
     auc_estimate,
@@ -24,6 +25,7 @@ from pnuauc.metrics._scorers import AUCScorer, make_auc_scorer
 from pnuauc.metrics._splitters import RoleStratifiedKFold, RoleStratifiedShuffleSplit
 
 __all__ = [
+    "CROSS_FIT_VARIANCE",
     "AUCComparison",
     "AUCEstimate",
     "AUCScorer",
