@@ -101,7 +101,8 @@ def test_combined_is_a_weighted_sum(prior, digits):
 def test_combined_standard_error_against_simulation():
     """600 draws at (80, 20, 1000), prior .1: SE within 8% of the spread, at most .60 of PN's.
 
-    The spread of 600 draws is itself known to 3%; the full study is experiments.coverage.
+    The spread of 600 draws is itself known to 3%; the full study:
+    ``python -m experiments coverage``.
     """
     rows = []
     for seed in range(600):
