@@ -29,7 +29,9 @@ def heavy_tails(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
 def rare_clusters(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Positives in four tight clusters (45, 25, 10 and 5%); the other 15% look like negatives."""
     y = _labels(n, rng)
-    centres = np.array([[3, 0, 0, 3, 0, 0], [0, 3, -3, 0, 0, 0], [-3, 0, 0, 0, 3, 3], [0, -3, 3, -3, 0, 0]])
+    centres = np.array(
+        [[3, 0, 0, 3, 0, 0], [0, 3, -3, 0, 0, 0], [-3, 0, 0, 0, 3, 3], [0, -3, 3, -3, 0, 0]]
+    )
     X = rng.standard_normal((n, 6)) * 1.5
     kind = rng.choice(5, n, p=[0.45, 0.25, 0.10, 0.05, 0.15])
     inside = (y == 1) & (kind < 4)
