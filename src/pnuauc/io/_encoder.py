@@ -1,4 +1,4 @@
-"""A table of mixed columns -> a matrix of numbers, by scikit-learn's own transformers."""
+"""A table of mixed columns -> a matrix of numbers, learnt by scikit-learn's transformers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from pnuauc._stored import Parts, refuse
 from pnuauc.exceptions import InputError
-from pnuauc.io._columns import DATE_PARTS, Column, classify, numbers, strings
+from pnuauc.io._columns import DATE_PARTS, KINDS, Column, classify, numbers, strings
+from pnuauc.io._encoder_state import (
+    MAX_SPARSE,
+    MAX_WIDTH,
+    STATES,
+    Categories,
+    Flags,
+    Gaps,
+    Numbers,
+    Scales,
+)
 from pnuauc.io._tables import as_table
 
 __all__ = ["TableEncoder"]
@@ -58,7 +68,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     columns_ : list of Column
     notes_ : list of str
-    transformers_ : dict of fitted scikit-learn transformers
+    transformers_ : dict of kind -> plain fitted values that encode it
     groups_ : dict of column name -> indices of the encoded columns it feeds
 
     Examples
@@ -100,15 +110,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if texts:
             self.transformers_["text"] = text_hasher()
         self.n_features_in_ = len(self.columns_)
-        self._name_features()
         return self
 
     def _fit_sparse(self, X: Any) -> TableEncoder:
         self.columns_ = []
-        self.transformers_["sparse"] = MaxAbsScaler().fit(X)
+        self.transformers_["sparse"] = Scales(MaxAbsScaler().fit(X).scale_)
         self.n_features_in_ = X.shape[1]
-        self.groups_ = {f"feature {j + 1}": [j] for j in range(X.shape[1])}
-        self._names = [f"feature {j + 1}" for j in range(X.shape[1])]
         return self
 
     @property
@@ -137,26 +144,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _fit_numbers(self, table: Any) -> None:
         values, flags = self._numbers(table), self._booleans(table)
         if values.shape[1]:
-            self.transformers_["number"] = make_pipeline(
-                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
-            ).fit(values)
+            imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+            scaler = StandardScaler().fit(imputer.fit_transform(values))
+            self.transformers_["number"] = Numbers(imputer.statistics_, scaler.mean_, scaler.scale_)
         if flags.shape[1]:
-            self.transformers_["boolean"] = SimpleImputer(
-                strategy="most_frequent", keep_empty_features=True
-            ).fit(flags)
+            imputer = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
+            self.transformers_["boolean"] = Flags(imputer.fit(flags).statistics_)
         both = np.hstack([self._one_per_column(values), flags])
         if np.isnan(both).any():
-            self.transformers_["missing"] = MissingIndicator(error_on_new=False).fit(both)
+            self.transformers_["missing"] = Gaps(np.flatnonzero(np.isnan(both).any(axis=0)))
 
     def _fit_categories(self, table: Any) -> None:
         texts = self._texts(table, "category")
         if texts is not None:
-            self.transformers_["category"] = OneHotEncoder(
+            encoder = OneHotEncoder(
                 handle_unknown="infrequent_if_exist",
                 min_frequency=max(2, table.num_rows // 1000),
                 max_categories=self.max_categories,
-                sparse_output=False,
             ).fit(texts)
+            rare = [[] if r is None else list(r) for r in encoder.infrequent_categories_]
+            kept = [
+                [level for level in levels if level not in set(few)]
+                for levels, few in zip(encoder.categories_, rare, strict=True)
+            ]
+            self.transformers_["category"] = Categories(kept, rare)
 
     def transform(self, X: Any) -> Any:
         """Encode rows: an array, shape (n, features), or CSR if fitted on CSR.
@@ -175,7 +186,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 )
             return self.transformers_["sparse"].transform(table)
         self.check_columns(table.column_names)
-        n, width = table.num_rows, len(self._names)
+        n, width = table.num_rows, self.n_features_out
         dtype = np.float64 if 8 * n * width <= _DOUBLE_BYTES else np.float32
         out = np.empty((n, width), dtype=dtype)
         for start in range(0, n, _BLOCK_ROWS):
@@ -188,19 +199,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         values, flags = self._numbers(batch, first_row), self._booleans(batch, first_row)
         parts: list[Any] = []
         if "number" in self.transformers_:
-            imputer, scaler = (step for _, step in self.transformers_["number"].steps)
-            # without a gap imputing only copies; most batches have none
-            filled = imputer.transform(values) if np.isnan(values).any() else values
-            parts.append(scaler.transform(filled))
+            parts.append(self.transformers_["number"].transform(values))
         if "boolean" in self.transformers_:
             parts.append(self.transformers_["boolean"].transform(flags))
         if "missing" in self.transformers_:
             both = np.hstack([self._one_per_column(values), flags])
             parts.append(self.transformers_["missing"].transform(both))
         if "category" in self.transformers_:
-            # new categories are documented to join the rare ones: no warning per batch
-            encoder = self.transformers_["category"]
-            parts.append(_quietly(encoder.transform, self._texts(batch, "category")))
+            parts.append(self.transformers_["category"].transform(self._texts(batch, "category")))
         if "text" in self.transformers_:
             texts = self._texts(batch, "text")
             hasher = self.transformers_["text"]
@@ -223,11 +229,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if "category" not in self.transformers_:
             return {}
         found = {}
-        known = self.transformers_["category"].categories_
-        columns = [c for c in self.columns_ if c.kind == "category"]
-        for column, levels in zip(columns, known, strict=True):
+        for j, column in enumerate(self._of_kind("category")):
             seen = set(strings(batch.column(column.name).unique()))
-            fresh = seen - set(levels)
+            fresh = self.transformers_["category"].unseen(j, seen)
             if fresh:
                 found[column.name] = fresh
         return found
@@ -271,8 +275,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             out[:, j] = strings(batch.column(column.name))
         return out
 
-    def _name_features(self) -> None:
-        """Names of the encoded columns, in order, and which table column each comes from."""
+    def _named(self) -> list[tuple[str, str]]:
+        """(table column, name) of every encoded column, in order."""
+        if self.is_sparse:
+            return [(f"feature {j + 1}",) * 2 for j in range(self.n_features_in_)]
+        return self._dense_names()
+
+    @property
+    def groups_(self) -> dict[str, list[int]]:
+        """Encoded columns that each table column feeds."""
+        groups: dict[str, list[int]] = {}
+        for j, (source, _) in enumerate(self._named()):
+            groups.setdefault(source, []).append(j)
+        return groups
+
+    @property
+    def n_features_out(self) -> int:
+        """Number of encoded columns, without making their names."""
+        states = [state for kind, state in self.transformers_.items() if kind != "text"]
+        return sum(state.width for state in states) + _HASHED * len(self._of_kind("text"))
+
+    def _dense_names(self) -> list[tuple[str, str]]:
         names: list[tuple[str, str]] = []
         for column in self._of_kind("number", "date"):
             if column.kind == "date":
@@ -282,49 +305,101 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names += [(c.name, c.name) for c in self._of_kind("boolean")]
         if "missing" in self.transformers_:
             sources = [*self._of_kind("number", "date"), *self._of_kind("boolean")]
-            for j in self.transformers_["missing"].features_:
+            for j in self.transformers_["missing"].columns:
                 names.append((sources[j].name, f"{sources[j].name} is missing"))
         if "category" in self.transformers_:
-            for column, levels in zip(self._of_kind("category"), self._levels(), strict=True):
-                names += [(column.name, f"{column.name}={level}") for level in levels]
+            levels = self.transformers_["category"].names()
+            for column, found in zip(self._of_kind("category"), levels, strict=True):
+                names += [(column.name, f"{column.name}={level}") for level in found]
         for column in self._of_kind("text"):
             names += [(column.name, f"{column.name} hash {k}") for k in range(_HASHED)]
-        self._names = [feature for _, feature in names]
-        self.groups_ = {}
-        for j, (source, _) in enumerate(names):
-            self.groups_.setdefault(source, []).append(j)
-
-    def _levels(self) -> list[list[str]]:
-        """Names of the one-hot columns by category column; the rare ones share one."""
-        encoder = self.transformers_["category"]
-        result = []
-        for levels, rare in zip(encoder.categories_, encoder.infrequent_categories_, strict=True):
-            rare_set = set() if rare is None else set(rare)
-            kept = [str(level) for level in levels if level not in rare_set]
-            result.append([*kept, "(rare)"] if rare_set else kept)
-        return result
+        return names
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the encoded columns."""
         check_is_fitted(self, "transformers_")
-        return np.asarray(self._names, dtype=object)
+        return np.asarray([name for _, name in self._named()], dtype=object)
 
-    def restore(self, columns: list[Column], transformers: dict[str, Any]) -> TableEncoder:
-        """Put a fitted encoder back together from its parts, as a model file holds them."""
-        self.columns_, self.transformers_, self.notes_ = columns, transformers, []
-        if self.is_sparse:
-            width = int(transformers["sparse"].n_features_in_)
-            self.n_features_in_ = width
-            self._names = [f"feature {j + 1}" for j in range(width)]
-            self.groups_ = {name: [j] for j, name in enumerate(self._names)}
-        else:
-            self.n_features_in_ = len(columns)
-            self._name_features()
+    def spec(self) -> dict[str, Any]:
+        """What is fitted, without the numbers: for a model file."""
+        check_is_fitted(self, "transformers_")
+        return {
+            "columns": [column.to_dict() for column in self.columns_],
+            "n_features": self.n_features_in_,
+            "hashed": _HASHED if "text" in self.transformers_ else 0,
+            **{kind: {} for kind in STATES if kind in self.transformers_},
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers of :meth:`spec`, as plain arrays by name."""
+        return {
+            f"{kind}/{name}": value
+            for kind in STATES
+            if kind in self.transformers_
+            for name, value in self.transformers_[kind].arrays().items()
+        }
+
+    @classmethod
+    def from_spec(cls, spec: Any, arrays: dict[str, NDArray[Any]]) -> TableEncoder:
+        """The encoder that :meth:`spec` and :meth:`arrays` describe, every number checked."""
+        return cls.from_parts(Parts(spec, arrays, "encoder"))
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> TableEncoder:
+        """:meth:`from_spec` from a part of a model file."""
+        self = cls()
+        self.notes_, self.transformers_ = [], {}
+        self.columns_ = [_read_column(item) for item in parts.items("columns", MAX_WIDTH)]
+        if len({c.name for c in self.columns_}) != len(self.columns_):
+            raise refuse("two of its columns have one name")
+        n_sparse = parts.integer("n_features", 1, MAX_SPARSE)
+        widths = self._stored_widths(n_sparse)
+        for kind, state in STATES.items():
+            if kind in widths and parts.has(kind):
+                part = parts.sub(kind)
+                self.transformers_[kind] = state.from_parts(part, widths[kind])
+                part.finish()
+            elif kind in widths and kind != "missing":
+                raise refuse(f"its encoder says nothing of its {kind} columns")
+        n_texts = len(self._of_kind("text"))
+        if parts.integer("hashed", 0, _HASHED) != (_HASHED if n_texts else 0):
+            raise refuse("its text columns are hashed in a way that pnuauc does not know")
+        if n_texts:
+            self.transformers_["text"] = text_hasher()
+        parts.finish()
+        if not self.is_sparse and n_sparse != len(self.columns_):
+            raise refuse("its columns and their number do not fit together")
+        self.n_features_in_ = n_sparse
+        if not self.is_sparse and self.n_features_out > MAX_WIDTH:
+            raise refuse(f"it has more than {MAX_WIDTH:,} encoded columns")
         return self
+
+    def _stored_widths(self, n_sparse: int) -> dict[str, int]:
+        """Columns that each kind of state must have, given the table's columns."""
+        if not self.columns_:
+            return {"sparse": n_sparse}
+        values = self._of_kind("number", "date")
+        flags = len(self._of_kind("boolean"))
+        widths = {
+            "number": sum(len(DATE_PARTS) if c.kind == "date" else 1 for c in values),
+            "boolean": flags,
+            "missing": len(values) + flags,
+            "category": len(self._of_kind("category")),
+        }
+        return {kind: width for kind, width in widths.items() if width}
+
+
+def _read_column(item: Any) -> Column:
+    parts = Parts(item, {}, "column")
+    column = Column(
+        parts.text("name"), parts.text("kind", KINDS), parts.text("type"), parts.flag("lenient")
+    )
+    parts.finish()
+    return column
 
 
 def text_hasher() -> HashingVectorizer:
-    """The stateless transformer of text columns; a model file may hold this one and no other."""
+    """The stateless transformer of text columns: there is but this one, and no file holds it."""
     return HashingVectorizer(analyzer="char_wb", ngram_range=(3, 3), n_features=_HASHED)
 
 
@@ -333,11 +408,3 @@ def _same(a: Any, b: Any) -> bool:
     if a.type != b.type or a.null_count != b.null_count:
         return False
     return bool(a.slice(0, 100).equals(b.slice(0, 100)) and a.equals(b))
-
-
-def _quietly(function: Any, argument: Any) -> Any:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Found unknown categories", category=UserWarning)
-        return function(argument)
