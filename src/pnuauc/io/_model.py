@@ -62,7 +62,13 @@ class TableModel:
     def score(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of a frame, array or CSR matrix, shape (n,); higher is more likely positive."""
         table = as_table(X)
-        return self.score_encoded(self.encoder.transform(table), n_threads)
+        views = {view: self.encoder.transform(table, view) for view in self.scorer.views}
+        return self.score_encoded(_one_or_all(views), n_threads)
+
+    def encode(self, batch: Any, first_row: int = 0) -> Any:
+        """What the scorer reads of a batch whose columns were checked: a matrix, or one a view."""
+        views = {v: self.encoder.encode(batch, first_row, v) for v in self.scorer.views}
+        return _one_or_all(views)
 
     def score_encoded(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of rows that are encoded already."""
@@ -81,3 +87,7 @@ class TableModel:
         # equal quantiles (tied scores) need no care: interpolation takes the last of them
         share = np.interp(scores, self.quantiles, np.linspace(0.0, 100.0, len(self.quantiles)))
         return np.asarray(share)
+
+
+def _one_or_all(views: dict[str, Any]) -> Any:
+    return views if len(views) > 1 else next(iter(views.values()))

@@ -18,9 +18,10 @@ import numpy as np
 from scipy import sparse
 
 from pnuauc._stored import Parts, refuse
-from pnuauc.exceptions import ModelFileError
+from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io._container import FORMAT_VERSION, read_container, write_container
 from pnuauc.io._encoder import TableEncoder
+from pnuauc.io._encoding import VIEWS
 from pnuauc.io._extras import need
 from pnuauc.io._model import TableModel
 from pnuauc.io._parts import read_scorer
@@ -89,7 +90,8 @@ def open_model(path: str | os.PathLike[str]) -> tuple[TableModel, dict[str, Any]
         raise ModelFileError(f"'{where}' is a folder, not a model file.")
     try:
         manifest, arrays = read_container(where)
-        model = _rebuild(manifest, arrays)
+        with np.errstate(all="ignore"):  # checks ask whether results are finite
+            model = _rebuild(manifest, arrays)
         return model, {**manifest, "card": model.card}
     except ModelFileError as error:
         raise ModelFileError(f"'{where}' cannot be used as a model: {error}.") from None
@@ -112,8 +114,8 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Any]) -> TableModel:
     libraries = parts.mapping("libraries")
     if len(libraries) > 100 or not all(isinstance(v, str) for v in libraries.values()):
         raise refuse("its list of libraries is none")
-    encoder = TableEncoder.from_parts(parts.sub("encoder"))
-    widths = {"kernels": encoder.n_features_out}
+    encoder = _read_encoder(parts.sub("encoder"))
+    widths = {view: encoder.encoding_.width(view) for view in VIEWS}
     scorer = read_scorer(parts.sub("scorer"), widths)
     threshold = parts.number("threshold")
     quantiles = parts.array("quantiles", "float", (None,))
@@ -124,6 +126,19 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Any]) -> TableModel:
     model = TableModel(encoder, scorer, threshold, quantiles, card)
     _try_a_row(model)
     return model
+
+
+def _read_encoder(part: Parts) -> TableEncoder:
+    try:
+        encoder = TableEncoder.from_spec(part.spec, part.arrays)
+    except ValueError as error:
+        raise refuse(f"its encoder is none ({_first(error)})") from None
+    # what it would write is what was read: nothing is left over, nothing was filled in
+    written = {name: (v.dtype, v.shape) for name, v in encoder.arrays().items()}
+    read = {name: (v.dtype, v.shape) for name, v in part.arrays.items()}
+    if encoder.spec() != part.spec or written != read:
+        raise refuse("its encoder holds what pnuauc does not write there")
+    return encoder
 
 
 def _without_columns(card: dict[str, Any]) -> dict[str, Any]:
@@ -147,7 +162,8 @@ def _check_card(card: dict[str, Any], encoder: TableEncoder) -> dict[str, Any]:
     table = card.get("table", {})
     if not isinstance(table, dict):
         raise refuse("its card does not describe the table")
-    if table.get("n_encoded", encoder.n_features_out) != encoder.n_features_out:
+    width = encoder.encoding_.width()
+    if table.get("n_encoded", width) != width:
         raise refuse("its card and its encoder count columns differently")
     if table:
         card["table"] = {**table, "columns": [column.to_dict() for column in encoder.columns_]}
@@ -156,17 +172,19 @@ def _check_card(card: dict[str, Any], encoder: TableEncoder) -> dict[str, Any]:
 
 def _try_a_row(model: TableModel) -> None:
     """An empty row must get a finite score."""
-    if model.encoder.is_sparse:
-        row: Any = sparse.csr_matrix((1, model.encoder.n_features_out))
+    encoder = model.encoder
+    row: Any
+    if encoder.is_sparse:
+        row = sparse.csr_matrix((1, encoder.encoding_.width()))
     else:
         pa = need("pyarrow")
-        row = model.encoder.encode(pa.table({c.name: pa.nulls(1) for c in model.encoder.columns_}))
-    if not np.isfinite(row.data if sparse.issparse(row) else row).all():
-        raise refuse("its encoder gives an empty row numbers that are too large")
-    with np.errstate(all="ignore"):
-        scores = model.scorer.score(row) - model.threshold
-    if scores.shape != (1,) or not np.isfinite(scores).all():
-        raise refuse("it gives an empty row a score that is no number")
+        row = pa.table({c.name: pa.nulls(1) for c in encoder.columns_})
+    try:
+        scores = model.score(row)
+    except InputError:
+        raise refuse("it gives an empty row a score that is no number") from None
+    if scores.shape != (1,):
+        raise refuse("it does not give one score to one row")
 
 
 def _first(error: BaseException) -> str:

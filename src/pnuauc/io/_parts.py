@@ -97,7 +97,7 @@ class LinearScorer:
             n_outputs = centers.shape[0]
             basis = LinearKernelBasis(n_outputs)
             if name == "gaussian":
-                scales = parts.array("widths", "float", (None,))
+                scales = parts.array("widths", "float", (None,)).astype(np.float64)
                 # the square of a width must be a number too
                 if not (0 < len(scales) <= _MAX_WIDTHS and (scales > 1e-150).all()):
                     raise refuse("its widths are not positive")
@@ -105,7 +105,7 @@ class LinearScorer:
                     raise refuse("its widths are too large to compute with")
                 n_outputs *= len(scales)
                 basis = MultiscaleBasis(centers.shape[0], scales.tolist())
-                basis.widths_ = np.asarray(scales, dtype=np.float64)
+                basis.widths_ = scales
             basis.centers_ = centers
         basis.n_features_in_ = n_features
         if len(coef) != n_outputs:
