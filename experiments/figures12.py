@@ -7,8 +7,8 @@ basis) on a few labelled rows; the risks are then computed on 10 further positiv
 300 unlabelled rows; mean and standard error over 100 trials. Differences, on purpose: the variance
 is the exact one of ``pnuauc.theory.risk_covariance`` over the data set instead of a simulated one
 (``figures12_check.csv`` compares both), and width and ridge are fixed (median distance, 0.1), since
-two positives cannot be split into five folds. Data: Banana (IDA) where PNUAUC_DATA or
-``../shared/data`` holds banana.npz, else two noisy crescents; the CSV says which.
+two positives cannot be split into five folds. Data: Banana (IDA) where the folder PNUAUC_DATA
+holds banana.npz, else two noisy crescents; the CSV says which.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ REFERENCE = 1000
 
 def load_data() -> tuple[str, np.ndarray, np.ndarray]:
     """Name, features and classes (True positive)."""
-    root = Path(__file__).parents[1]
-    folder = Path(os.environ.get("PNUAUC_DATA", root.parent / "shared" / "data"))
-    path = folder / "banana.npz"
+    path = Path(os.environ.get("PNUAUC_DATA", "")) / "banana.npz"
     if path.exists():
         with np.load(path) as data:
             return "Banana (IDA)", data["X"].astype(float), data["y"] == 1

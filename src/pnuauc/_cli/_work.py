@@ -23,19 +23,10 @@ from pnuauc._study import (
     split_columns,
 )
 from pnuauc.exceptions import InputError
-from pnuauc.io import (
-    ReadOptions,
-    TableEncoder,
-    check_writable,
-    column_names,
-    detect_format,
-    load_model,
-    read_manifest,
-    read_table,
-    save_model,
-    score_file,
-    write_text,
-)
+from pnuauc.io import ReadOptions, TableEncoder, load_model, read_table, save_model, score_file
+from pnuauc.io._modelfile import read_manifest
+from pnuauc.io._tables import column_names, detect_format
+from pnuauc.io._writing import check_writable, write_text
 
 __all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pnuauc._prior import ClassPrior, read_prior
 from pnuauc.priors._base import BasePrior
-from pnuauc.priors._resolve import PRIORS, default_prior, resolve_prior
+from pnuauc.priors._resolve import PRIORS, default_prior
 from pnuauc.priors.conversion import prior_in_population, prior_in_unlabelled
 from pnuauc.priors.energy import EnergyDistancePrior
 from pnuauc.priors.matching import PearsonPrior, PenalizedL1Prior
@@ -27,5 +27,4 @@ __all__ = [
     "prior_in_population",
     "prior_in_unlabelled",
     "read_prior",
-    "resolve_prior",
 ]
