@@ -13,7 +13,7 @@ from pnuauc import AUCClassifier
 from pnuauc import _pairs as pairs
 from pnuauc.baselines import SAMULT, EntropyAUC, GenerativeAUC, RankSVM, entropy_auc
 from pnuauc.baselines._generative import MultinomialClasses, SphericalGaussians
-from pnuauc.baselines.samult import samult_risk
+from pnuauc.baselines._samult import samult_risk
 from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
 

@@ -37,7 +37,7 @@ __all__ = [
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
 PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
 # The combination's variance is raised by 1 + 3/df: weights that were chosen on the same rows make
-# it read too low (two free weights alone cost 2/df). ``python -m experiments.coverage`` holds the
+# it read too low (two free weights alone cost 2/df). ``python -m experiments coverage`` holds the
 # result against the simulated error; ``--seed`` draws anew.
 _WEIGHTS_COST = 3.0
 # A combination whose own standard error reads larger than the best single one's by this factor is
