@@ -42,7 +42,7 @@ class FitSettings:
     Attributes
     ----------
     prior : None (estimate), a number, or (low, high); the share of positives inside U
-    basis, n_basis : feature map and number of centres
+    basis, n_centers : feature map and number of centres
     folds : folds of the held-out AUC estimate
     evaluation_unlabeled : unlabelled rows that take part in that estimate
     top : unlabelled rows to list for review
@@ -52,7 +52,7 @@ class FitSettings:
 
     prior: float | tuple[float, float] | None = None
     basis: str = "gaussian"
-    n_basis: int = 200
+    n_centers: int = 200
     folds: int = 5
     evaluation_unlabeled: int = 5000
     top: int = 20
@@ -159,7 +159,7 @@ def _ranker(
 ) -> AUCClassifierCV:
     return AUCClassifierCV(
         basis=settings.basis,
-        n_basis=settings.n_basis,
+        n_centers=settings.n_centers,
         prior=None if prior is None else prior.value,
         # the codes of roles.codes are settled: without this, {1, -1} would be announced again
         unlabeled_label=-1,

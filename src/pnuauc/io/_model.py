@@ -106,14 +106,7 @@ class TableModel:
         elif "centers" in arrays:
             centers = arrays["centers"]
         else:
-            basis: Any = IdentityBasis()
-            basis.n_features_in_ = n_features
-            return basis
+            return IdentityBasis.from_parts(n_features)
         if "widths" in arrays:
-            widths = np.asarray(arrays["widths"], dtype=np.float64)
-            basis = MultiscaleBasis(centers.shape[0], widths.tolist())
-            basis.widths_ = widths
-        else:
-            basis = LinearKernelBasis(centers.shape[0])
-        basis.centers_, basis.n_features_in_ = centers, n_features
-        return basis
+            return MultiscaleBasis.from_parts(centers, arrays["widths"])
+        return LinearKernelBasis.from_parts(centers)
