@@ -1,8 +1,8 @@
-"""One file for a model: a zip of JSON, plain arrays and a skops payload. Never a pickle.
+"""One file for a model: a zip of JSON and plain arrays. Never a pickle, never an object.
 
     manifest.json   format, version, what the model is and how it was made, SHA-256 of the rest
-    arrays.npz      centres, widths, coefficients, quantiles (numpy, allow_pickle=False)
-    encoder.skops   scikit-learn's fitted transformers, of the types listed here and no others
+    arrays.npz      centres, widths, coefficients, quantiles, the encoder's medians, means, scales
+                    (numpy, allow_pickle=False)
 
 The zip's comment holds the SHA-256 of the manifest, so that every byte that matters is covered.
 The checksum tells damage, not malice; what makes a stranger's file safe to load is that no step
@@ -24,14 +24,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from pnuauc.exceptions import ModelFileError
-from pnuauc.io._columns import KINDS, Column
-from pnuauc.io._encoder import TableEncoder, text_hasher
+from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._extras import need
 from pnuauc.io._model import TableModel
 from pnuauc.io._plain import plain
@@ -40,20 +35,11 @@ from pnuauc.io._writing import atomic_file
 __all__ = ["FORMAT_VERSION", "load_model", "read_manifest", "save_model"]
 
 FORMAT = "pnuauc-model"
-FORMAT_VERSION = 1
-_MEMBERS = ("arrays.npz", "encoder.skops")
+FORMAT_VERSION = 2
+_MEMBERS = ("arrays.npz",)
+_ENCODER = "encoder/"
 #: No part of a sensible model comes near this; a zip bomb does.
 _MAX_BYTES = 512 * 2**20
-#: Types beyond those skops trusts by itself. A dtype is a description of numbers; it runs nothing.
-_TRUSTED = ("numpy.dtype",)
-_TRANSFORMERS: dict[str, tuple[type, ...]] = {
-    "number": (Pipeline, SimpleImputer, StandardScaler),
-    "boolean": (SimpleImputer,),
-    "missing": (MissingIndicator,),
-    "category": (OneHotEncoder,),
-    "text": (HashingVectorizer,),
-    "sparse": (MaxAbsScaler,),
-}
 
 
 def library_versions() -> dict[str, str]:
@@ -69,25 +55,21 @@ def library_versions() -> dict[str, str]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
-        "skops": need("skops").__version__,
     }
 
 
 def save_model(model: TableModel, path: str | os.PathLike[str]) -> None:
     """Write the model file, whole or not at all."""
-    skops = need("skops.io")
     buffer = io.BytesIO()
     arrays: dict[str, Any] = model.arrays()
+    arrays |= {f"{_ENCODER}{name}": values for name, values in model.encoder.arrays().items()}
     np.savez_compressed(buffer, **arrays)
-    members = {
-        "arrays.npz": buffer.getvalue(),
-        "encoder.skops": skops.dumps(model.encoder.transformers_),
-    }
+    members = {"arrays.npz": buffer.getvalue()}
     manifest = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "libraries": library_versions(),
-        "columns": [column.to_dict() for column in model.encoder.columns_],
+        "encoder": model.encoder.spec(),
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
         "card": model.card,
     }
@@ -108,9 +90,10 @@ def load_model(path: str | os.PathLike[str]) -> TableModel:
     name = f"'{path}'"
     try:
         arrays = _read_arrays(members["arrays.npz"])
-        columns = [_read_column(item) for item in manifest["columns"]]
-        transformers = _read_transformers(members["encoder.skops"], name)
-        encoder = TableEncoder().restore(columns, transformers)
+        encoder = TableEncoder.from_spec(
+            manifest["encoder"],
+            {k.removeprefix(_ENCODER): v for k, v in arrays.items() if k.startswith(_ENCODER)},
+        )
         width = len(encoder.get_feature_names_out())
         basis = TableModel.basis_from(arrays, width)
         model = TableModel(
@@ -190,12 +173,16 @@ def _read_json(path: Path, text: bytes) -> dict[str, Any]:
     version = manifest.get("version")
     if not isinstance(version, int) or version < 1:
         raise ModelFileError(f"'{path}' is damaged: its format version is {version!r}.")
+    if version < FORMAT_VERSION:
+        raise ModelFileError(
+            f"'{path}' was written by an older pnuauc (format version {version}): fit it again."
+        )
     if version > FORMAT_VERSION:
         raise ModelFileError(
             f"'{path}' has format version {version}, this pnuauc reads up to {FORMAT_VERSION}: "
             "update with pip install --upgrade pnuauc."
         )
-    kinds = {"columns": list, "sha256": dict, "card": dict, "libraries": dict}
+    kinds = {"encoder": dict, "sha256": dict, "card": dict, "libraries": dict}
     for key, kind in kinds.items():
         if not isinstance(manifest.get(key), kind):
             raise ModelFileError(f"'{path}' is damaged: its manifest lacks {key}.")
@@ -208,39 +195,6 @@ def _read_arrays(data: bytes) -> dict[str, Any]:
             raise ModelFileError("The model's arrays unpack to more than a model can hold.")
     with np.load(io.BytesIO(data), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
-
-
-def _read_column(item: Any) -> Column:
-    column = Column(
-        str(item["name"]), str(item["kind"]), str(item["type"]), bool(item.get("lenient", False))
-    )
-    if column.kind not in KINDS:
-        raise ValueError(f"unknown kind of column {column.kind!r}")
-    return column
-
-
-def _read_transformers(data: bytes, name: str) -> dict[str, Any]:
-    """scikit-learn's transformers of the listed types; anything else is refused, not run."""
-    skops = need("skops.io")
-    with zipfile.ZipFile(io.BytesIO(data)) as inner:
-        if sum(info.file_size for info in inner.infolist()) > _MAX_BYTES:
-            raise ModelFileError(f"{name} unpacks to more than a model can hold; refused.")
-    foreign = set(skops.get_untrusted_types(data=data)) - set(_TRUSTED)
-    if foreign:
-        raise ModelFileError(
-            f"{name} holds objects of types that a pnuauc model never has "
-            f"({', '.join(sorted(foreign)[:3])}); refused, as they could run code."
-        )
-    loaded = skops.loads(data, trusted=list(_TRUSTED))
-    if not isinstance(loaded, dict):
-        raise ValueError("the encoder is no dictionary")
-    for key, transformer in loaded.items():
-        steps = [step for _, step in getattr(transformer, "steps", [])]
-        if tuple(map(type, [transformer, *steps])) != _TRANSFORMERS.get(key):
-            raise ModelFileError(f"{name} holds an encoder that pnuauc does not write; refused.")
-    if "text" in loaded and loaded["text"].get_params() != text_hasher().get_params():
-        raise ModelFileError(f"{name} holds an encoder that pnuauc does not write; refused.")
-    return loaded
 
 
 def _check_shapes(model: TableModel, width: int) -> None:
