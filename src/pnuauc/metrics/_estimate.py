@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pnuauc._prior import ClassPrior
+from pnuauc._shown import ShownAsTable
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.labels import ROLES
 from pnuauc.metrics._counts import Floats, ScoreCounts
@@ -36,7 +37,7 @@ __all__ = [
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
 PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
 # The combination's variance is raised by 1 + 3/df: weights that were chosen on the same rows make
-# it read too low (two free weights alone cost 2/df). ``python -m experiments.coverage`` holds the
+# it read too low (two free weights alone cost 2/df). ``python -m experiments coverage`` holds the
 # result against the simulated error; ``--seed`` draws anew.
 _WEIGHTS_COST = 3.0
 # A combination whose own standard error reads larger than the best single one's by this factor is
@@ -46,7 +47,7 @@ _CLEARLY_WIDER = 1.5
 
 
 @dataclass(frozen=True, repr=False)
-class AUCEstimate:
+class AUCEstimate(ShownAsTable):
     """An AUC, how sure it is, and where it comes from.
 
     Attributes
@@ -403,8 +404,8 @@ def _result(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class PriorSensitivity:
+@dataclass(frozen=True, eq=False, repr=False)
+class PriorSensitivity(ShownAsTable):
     """The same AUC under many priors; arrays of one length, in the order of ``priors``."""
 
     priors: Floats
