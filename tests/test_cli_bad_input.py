@@ -45,7 +45,7 @@ CASES = {
         "t.csv",
         GOOD,
         ["--drop", "z"],
-        "no column 'z', given as one that is left out",
+        "'z', given as one that is left out",
     ),
     "no such category": ("t.csv", GOOD, ["--categorical", "z"], "no column 'z'"),
     "two roles": ("t.csv", GOOD, ["--id", "y"], "two roles"),
