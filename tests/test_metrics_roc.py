@@ -15,14 +15,11 @@ from sklearn.metrics import roc_curve
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.metrics import RocEstimateDisplay, roc_curve_estimate, threshold_estimate
 from pnuauc.metrics._proportions import mover_ratio, wilson
+from tests.conftest import gaussian_scores
 
 
 def make(seed, n_p=60, n_u=2000, prior=0.2, digits=None):
-    rng = np.random.default_rng(seed)
-    hidden = rng.random(n_u) < prior
-    scores = np.concatenate([rng.normal(1.5, 1, n_p), rng.normal(1.5 * hidden, 1.0)])
-    scores = scores if digits is None else np.round(scores, digits)
-    return np.repeat([1.0, np.nan], [n_p, n_u]), scores, hidden
+    return gaussian_scores(seed, (n_p, 0, n_u), prior, 1.5, digits)
 
 
 def test_pn_curve_is_sklearns():

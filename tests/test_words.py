@@ -36,7 +36,8 @@ def sentences(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     quoted = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(getattr(node, "value", None), str) and id(node) not in quoted:
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in quoted:
             yield node.value
 
 
