@@ -89,7 +89,7 @@ def stacked(times, seed=0, n=110):
 
 def test_a_stacked_table_reads_no_better_than_it_is():
     """The same table stacked four times once read .92 where fresh rows gave .63."""
-    settings = FitSettings(n_basis=30, importance=False, prior=0.4)
+    settings = FitSettings(n_centers=30, importance=False, prior=0.4)
     once, fresh, truth = stacked(1)
     study = fit_study(stacked(4)[0], ColumnRoles("y"), settings)
     alone = fit_study(once, ColumnRoles("y"), settings)

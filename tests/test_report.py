@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pnuauc._report import headline, plain, summary_rows, to_html, to_json, to_text
+from pnuauc._json import jsonable
+from pnuauc._report import headline, summary_rows, to_html, to_json, to_text
 from pnuauc._study import ColumnRoles, FitSettings, fit_study, make_payments
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
-QUICK = FitSettings(n_basis=10, folds=2)
+QUICK = FitSettings(n_centers=10, folds=2)
 
 
 class Checker(HTMLParser):
@@ -58,7 +59,7 @@ def checked(html):
 def findings():
     table, _ = make_payments(300, labelled=60, share=0.2, seed=3)
     roles = ColumnRoles("is_fraud", ids=("payment_id",))
-    settings = FitSettings(n_basis=10, folds=2, prior=(0.02, 0.2))
+    settings = FitSettings(n_centers=10, folds=2, prior=(0.02, 0.2))
     study = fit_study(table, roles, settings, name="pay & <ments>.parquet", command="pnuauc fit x")
     return study.findings
 
@@ -169,7 +170,7 @@ def test_other_data_give_whole_pages_too(setting):
             "y": pa.array(y, pa.int8()),
         }
     )
-    settings = FitSettings(n_basis=10, folds=2, prior=None if setting == "few" else 0.2)
+    settings = FitSettings(n_centers=10, folds=2, prior=None if setting == "few" else 0.2)
     findings = fit_study(table, ColumnRoles("y"), settings).findings
     html = to_html(findings)
     checked(html)
@@ -183,7 +184,7 @@ def test_other_data_give_whole_pages_too(setting):
 
 
 def test_plain_says_what_json_can():
-    assert plain({1: np.int8(2), "a": [np.nan, float("inf"), np.bool_(True)], "s": {"x"}}) == {
+    assert jsonable({1: np.int8(2), "a": [np.nan, float("inf"), np.bool_(True)], "s": {"x"}}) == {
         "1": 2,
         "a": [None, None, True],
         "s": ["x"],

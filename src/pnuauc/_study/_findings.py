@@ -105,8 +105,7 @@ def prior_verdict(prior: ClassPrior | None, roles: Roles) -> dict[str, Any]:
         out["reason"] = prior.doubt or f"{labels} very different shares fit the rows as well."
         out["needed"] = (
             f"Label {_RANDOM_LABELS} of the unlabelled rows, drawn at random: their share of "
-            "positives tells it to within 10 points. Or state it, if you know it (--prior 0.1 or "
-            "--prior 0.05:0.2)."
+            "positives tells it to within 10 points. Or state it, if you know it."
         )
     return out
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 #: Fewer rows than this separate by luck too often to be worth a word.
 _FEWEST = 5
 #: Unlabelled rows outside of the labelled ones: by this much of the AUC, in so many null errors.
-_OUTSIDE, _ERRORS = 0.08, 5.0
+_OUTSIDE, _ERRORS = 0.06, 5.0
 #: A shift that many columns share is how rows were picked for labelling, not a leak.
 _ABOVE_OTHERS = 3.0
 #: Most positives are where at most this share of the unlabelled rows is.
@@ -32,6 +32,7 @@ _NEARLY_NONE = 0.005
 #: One column this good, and the next one worse by this much on the logit scale.
 _STRONG, _GAP = 0.85, 1.3
 _MOST_SUSPECTS = 5
+_ADVICE = "If so leave it out."
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def find_leaks(table: Any, columns: list[Column], roles: Roles) -> list[str]:
         if how:
             perfect.append(
                 f"Column '{column.name}' separates {how} from all others perfectly: does it know "
-                f"the label? {_advice(column.name)}"
+                f"the label? {_ADVICE}"
             )
             continue
         for ordering in _orderings(column, values, roles):
@@ -81,17 +82,13 @@ def find_leaks(table: Any, columns: list[Column], roles: Roles) -> list[str]:
                 empty.append(
                     f"Column '{column.name}' puts most labelled positives where hardly any "
                     "unlabelled row is, as if no unlabelled row were positive: was it filled in "
-                    f"for labelled rows only? {_advice(column.name)}"
+                    f"for labelled rows only? {_ADVICE}"
                 )
     suspects = [*perfect, *_outside(readings), *empty, *_far_ahead(readings)]
     named: dict[str, str] = {}
     for sentence in suspects:
         named.setdefault(sentence.split("'")[1], sentence)
     return list(named.values())[: max(_MOST_SUSPECTS, len(perfect))]
-
-
-def _advice(name: str) -> str:
-    return f"If so leave it out (--drop {name})."
 
 
 def _outside(readings: list[_Reading]) -> list[str]:
@@ -104,7 +101,7 @@ def _outside(readings: list[_Reading]) -> list[str]:
             found.append(
                 f"Column '{r.column}' tells labelled rows from unlabelled ones in a way that no "
                 "mixture of positives and negatives explains: was it filled in when rows were "
-                f"labelled? {_advice(r.column)}"
+                f"labelled? {_ADVICE}"
             )
     return found
 
@@ -126,7 +123,7 @@ def _far_ahead(readings: list[_Reading]) -> list[str]:
     return [
         f"Column '{first.column}' alone ranks with an AUC of {0.5 + first.strength:.2f}, the next "
         f"best, '{second.column}', with {0.5 + second.strength:.2f}: is it a copy of the label, or "
-        f"known only after it? {_advice(first.column)}"
+        f"known only after it? {_ADVICE}"
     ]
 
 
@@ -191,9 +188,10 @@ def _wins(a: Floats, b: Floats) -> float:
 
 
 def _null_error(a: Floats, b: Floats) -> float:
-    """Standard error of a share of pairs won when nothing separates."""
+    """Standard error of a share of pairs won when nothing separates, less where values tie."""
     n, m = max(len(a), 1), max(len(b), 1)
-    return float(np.sqrt((n + m + 1) / (12.0 * n * m)))
+    ties = np.unique(np.concatenate([a, b]), return_counts=True)[1] / (len(a) + len(b) or 1)
+    return float(np.sqrt((n + m + 1) / (12.0 * n * m) * (1.0 - float((ties**3).sum()))))
 
 
 def _most_where_none(ordering: Floats, roles: Roles) -> bool:
