@@ -7,6 +7,7 @@ __all__ = [
     "MissingExtraError",
     "MissingRoleError",
     "ModelFileError",
+    "OutputError",
     "PnuaucWarning",
     "PriorNotIdentifiedError",
 ]
@@ -38,6 +39,10 @@ class InputError(ValueError):
 
 class ModelFileError(InputError):
     """A model file is damaged, foreign, from a newer version, or holds what is not trusted."""
+
+
+class OutputError(OSError):
+    """Files could not be written; the message says which are old and which are new."""
 
 
 class MissingExtraError(ImportError):
