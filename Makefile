@@ -4,6 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Data sets, where they lie beside the checkout; tests that need them are skipped otherwise.
+ifneq ($(wildcard ../shared/data),)
+export PNUAUC_DATA ?= $(abspath ../shared/data)
+endif
+
 .PHONY: demo test lint types layers unit docs clean
 
 $(STAMP): pyproject.toml
