@@ -57,6 +57,9 @@ EncodingOption = Annotated[str, typer.Option("--encoding", help="Of text files."
 JobsOption = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files that pnuauc did not write.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 LevelOption = Annotated[
     float, typer.Option("--level", min=0.5, max=0.999, help="Confidence of intervals.")
@@ -107,6 +110,7 @@ def fit(
     encoding: EncodingOption = "utf8",
     jobs: JobsOption = -1,
     seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -140,6 +144,7 @@ def fit(
         report=report,
         reading=_reading(delimiter, encoding),
         command=_command_line(),
+        overwrite=overwrite,
     )
 
 
@@ -157,6 +162,7 @@ def score(
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = "utf8",
     jobs: JobsOption = -1,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -171,6 +177,7 @@ def score(
         keep=keep,
         reading=_reading(delimiter, encoding),
         jobs=jobs,
+        overwrite=overwrite,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pnuauc._report import _charts as charts
 from pnuauc._report import _words as words
 from pnuauc.exceptions import MissingExtraError
+from pnuauc.io._plain import visible
 
 __all__ = ["to_html"]
 
@@ -33,7 +34,7 @@ def to_html(findings: dict[str, Any]) -> str:
     )
     environment.filters["cell"] = _cell
     template = environment.get_template("report.html.j2")
-    return str(
+    return visible(
         template.render(
             f={**dict.fromkeys(_OPTIONAL), **findings},
             headline=words.headline(findings),

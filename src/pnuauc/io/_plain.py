@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["plain"]
+__all__ = ["plain", "visible"]
 
 
 def plain(value: Any) -> Any:
@@ -28,6 +28,20 @@ def plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, str):
+        # half of a surrogate pair (a file name in another encoding) is no text
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, (bool, int, float)):
         return value
     return str(value)
+
+
+def visible(text: str) -> str:
+    """Text without control characters: what strangers wrote must not steer terminal or page.
+
+    Examples
+    --------
+    >>> "\\x1b" in visible("a\\x1b[2Jb")
+    False
+    """
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)

@@ -10,10 +10,11 @@ from typing import IO, Any
 
 from pnuauc.exceptions import InputError
 from pnuauc.io._extras import need
+from pnuauc.io._signs import SIGN
 from pnuauc.io._tables import detect_format
 from pnuauc.io._together import written_together
 
-__all__ = ["TableWriter", "atomic_file", "check_writable", "write_text"]
+__all__ = ["TableWriter", "as_utf8", "atomic_file", "check_writable", "write_text"]
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -68,7 +69,7 @@ class TableWriter:
 
     def write(self, batch: Any) -> None:
         if self._writer is None:
-            self._writer = self._open(batch.schema)
+            self._writer = self._open(batch.schema.with_metadata({SIGN: SIGN}))
         self._writer.write_batch(batch)
 
     def close(self) -> None:
