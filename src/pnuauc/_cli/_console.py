@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import json
 import os
-import re
 import signal
 import sys
 import warnings
@@ -18,34 +18,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pnuauc._cli._hints import with_hint
 from pnuauc._cli._signals import stopped_politely
-from pnuauc.io._plain import visible
-
-__all__ = ["Voice", "exit_code_of", "guarded", "in_options"]
+from pnuauc._json import jsonable, visible
 
 #: Its number everywhere; Windows has no such signal.
 _SIGPIPE = 13
 
-_OPTIONS = (
-    (r"(positive|negative|unlabeled)_label=(\S+?)(?=[.,;:]?(\s|$))", r"--\1 \2"),
-    (r"\b(positive|negative|unlabeled)_label\b", r"--\1"),
-    (r"\bprior=", "--prior "),
-    (r"\bmethod=", "--method "),
-    (r"^set (--positive)", r"use \1"),
-)
-
-
-def in_options(message: str) -> str:
-    """A library message in the words of the command line.
-
-    Examples
-    --------
-    >>> in_options("If -1 means negative, pass negative_label=-1.")
-    'If -1 means negative, pass --negative -1.'
-    """
-    for pattern, replacement in _OPTIONS:
-        message = re.sub(pattern, replacement, message)
-    return message
+__all__ = ["Voice", "exit_code_of", "guarded"]
 
 
 class _Console(Console):
@@ -81,7 +61,7 @@ class Voice:
     def remark(self, text: str) -> None:
         """A warning: on standard error, unless quiet."""
         if not self.quiet:
-            self.err.print(visible(f"! {in_options(text)}"), style="yellow", markup=False)
+            self.err.print(visible(f"! {text}"), style="yellow", markup=False)
 
     def stage(self, text: str) -> None:
         if self.shows_progress:
@@ -117,12 +97,8 @@ class Voice:
     def data(self, value: dict[str, Any]) -> None:
         """The JSON of ``--json``."""
         if self.json:
-            import json
-
-            from pnuauc.io._plain import plain
-
-            # ASCII: any terminal can show it, and none is steered by it
-            sys.stdout.write(json.dumps(plain(value), indent=1) + "\n")
+            # in ASCII: any terminal can show it, and none is steered by it
+            sys.stdout.write(json.dumps(jsonable(value), indent=1, allow_nan=False) + "\n")
 
 
 def _escaped(text: str) -> str:
@@ -190,7 +166,7 @@ def _sentence(error: Exception) -> tuple[str, int]:
         PriorNotIdentifiedError,
     )
 
-    text = " ".join(in_options(str(error)).split())
+    text = with_hint(error)
     if isinstance(error, (InputError, MissingRoleError, PriorNotIdentifiedError)):
         return text, 2
     if isinstance(error, MissingExtraError):

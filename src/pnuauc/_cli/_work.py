@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pnuauc._cli._console import Voice
+from pnuauc._cli._hints import hints_for
 from pnuauc._cli._outputs import check_outputs
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, summary_rows, to_html, to_json
@@ -96,7 +97,7 @@ def fit_file(
         voice.say(sentence, style="bold")
     voice.say()
     voice.rows(summary_rows(findings))
-    for remark in [*findings["warnings"], *findings["table"]["notes"]]:
+    for remark in [*findings["warnings"], *hints_for(findings), *findings["table"]["notes"]]:
         voice.remark(remark)
     voice.say()
     voice.rows([("Model", str(model_path)), ("Report", f"{report_path} (open it in a browser)")])
@@ -213,7 +214,7 @@ def evaluate_file(
         method=method,
         level=level,
     )
-    for remark in found["warnings"]:
+    for remark in [*found["warnings"], *hints_for(found)]:
         voice.remark(remark)
     labels = found["labels"]
     voice.say(

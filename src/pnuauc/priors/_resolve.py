@@ -41,7 +41,8 @@ def default_prior(setting: str, **parameters: Any) -> BasePrior:
     if setting not in _DEFAULTS:
         raise MissingRoleError(
             f"No prior can be estimated from {setting or 'no'} data: unlabelled rows and labelled "
-            'rows of at least one class are needed (settings "PNU", "PU", "NU").'
+            'rows of at least one class are needed (settings "PNU", "PU", "NU").',
+            about="prior",
         )
     return PRIORS[_DEFAULTS[setting]](**parameters)
 
@@ -94,5 +95,5 @@ def _fit(estimator: BasePrior, X: Any, roles: Roles) -> None:
     if doubt is None or asked == "ignore":
         return
     if asked == "raise" and roles.setting != "PNU":
-        raise PriorNotIdentifiedError(doubt)
+        raise PriorNotIdentifiedError(doubt, about="prior")
     warnings.warn(doubt, PnuaucWarning, stacklevel=4)
