@@ -12,7 +12,7 @@ from scipy import sparse
 from pnuauc._design import block_scores
 from pnuauc.basis import IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc.io._encoder import TableEncoder
-from pnuauc.io._tables import as_table
+from pnuauc.io._frames import as_table
 
 __all__ = ["TableModel"]
 
