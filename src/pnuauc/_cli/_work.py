@@ -19,6 +19,7 @@ from pnuauc._study import (
     evaluate_table,
     find_prior,
     fit_study,
+    prior_findings,
     split_columns,
 )
 from pnuauc.exceptions import InputError
@@ -292,14 +293,14 @@ def prior_of_file(
         style="bold",
     )
     voice.say(f"{found.source[0].upper()}{found.source[1:]} from {roles.describe()}.")
-    if found.population is not None:
-        voice.say(
-            f"If the labels were uncovered inside this table: {percent(found.population)} of all "
-            "rows."
-        )
+    findings = prior_findings(found, roles) or {}
+    voice.say(
+        f"If the labels were uncovered inside this table: {percent(findings['population'])} of all "
+        "rows."
+    )
     for remark in [*([found.doubt] if found.doubt else []), *messages, *encoder.notes_]:
         voice.remark(remark)
-    voice.data({**found.to_dict(), "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
+    voice.data({**findings, "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
 
 
 def inspect_model(voice: Voice, path: Path) -> None:
