@@ -25,7 +25,6 @@ from pnuauc._study import (
 from pnuauc.exceptions import InputError
 from pnuauc.io import (
     ReadOptions,
-    TableEncoder,
     check_writable,
     column_names,
     detect_format,
@@ -280,7 +279,7 @@ def prior_of_file(
             raise InputError(
                 f"Column '{columns.label}' labels every row; there is nothing to estimate."
             )
-        encoder = TableEncoder(columns.categorical).fit(rows)
+        encoder = columns.encoder().fit(rows)
         found = find_prior(
             None, encoder.transform(rows), roles, method=method, level=level, random_state=seed
         )

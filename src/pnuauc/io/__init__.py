@@ -3,11 +3,12 @@
 from pnuauc.io._columns import Column, numbers
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._extras import need
+from pnuauc.io._formats import spooled
 from pnuauc.io._leaks import find_leaks
 from pnuauc.io._model import TableModel
 from pnuauc.io._modelfile import FORMAT_VERSION, load_model, read_manifest, save_model
 from pnuauc.io._plain import plain
-from pnuauc.io._scoring import ScoreSummary, score_file
+from pnuauc.io._scoring import OutputChoice, ScoreSummary, score_file
 from pnuauc.io._tables import (
     FORMATS,
     ReadOptions,
@@ -15,6 +16,7 @@ from pnuauc.io._tables import (
     column_names,
     detect_format,
     iter_batches,
+    read_cells,
     read_table,
 )
 from pnuauc.io._writing import atomic_file, check_writable, write_text
@@ -23,6 +25,7 @@ __all__ = [
     "FORMATS",
     "FORMAT_VERSION",
     "Column",
+    "OutputChoice",
     "ReadOptions",
     "ScoreSummary",
     "TableEncoder",
@@ -38,9 +41,11 @@ __all__ = [
     "need",
     "numbers",
     "plain",
+    "read_cells",
     "read_manifest",
     "read_table",
     "save_model",
     "score_file",
+    "spooled",
     "write_text",
 ]

@@ -8,14 +8,23 @@ import stat
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pnuauc.exceptions import InputError
 from pnuauc.io._extras import need
 
-__all__ = ["FORMATS", "ReadOptions", "Source", "detect_format", "find_source", "told"]
+__all__ = [
+    "COMPRESSIONS",
+    "FORMATS",
+    "ReadOptions",
+    "Source",
+    "detect_format",
+    "find_source",
+    "spooled",
+    "told",
+]
 
 #: Endings that are understood, and what they mean.
 FORMATS = {
@@ -256,6 +265,81 @@ def _check_file(path: Path, name: str) -> None:
         raise InputError("The file's name cannot be used; check it.") from None
     if empty:
         raise InputError(f"'{name}' is empty: it has no header and no rows.")
+
+
+#: Seconds to wait for somebody to write into a pipe.
+_PATIENCE = 10.0
+
+
+@contextmanager
+def spooled(
+    path: str | os.PathLike[str], options: ReadOptions | None = None
+) -> Iterator[tuple[Path, ReadOptions]]:
+    """(file, options): the file itself, or what comes through standard input ("-") or a pipe.
+
+    A pipe is copied to a temporary file first, as tables are read more than once. Its format is
+    told by its content; text that is not CSV needs ``options.format``.
+    """
+    import shutil
+    import tempfile
+
+    options = options or ReadOptions()
+    where = Path(path)
+    if str(path) != "-" and not _is_pipe(where):
+        yield where, options
+        return
+    name = "standard input" if str(path) == "-" else str(path)
+    with tempfile.TemporaryDirectory(prefix="pnuauc-") as folder:
+        copy = Path(folder) / "input"
+        with copy.open("xb") as target, _pipe(where, name) as stream:
+            shutil.copyfileobj(stream, target, 2**20)
+        with copy.open("rb") as stream:
+            kind, ending = _piped_format(stream.read(512), options)
+        renamed = copy.rename(copy.with_name(f"input{ending}"))
+        yield renamed, replace(options, format=kind, name=options.name or name)
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+@contextmanager
+def _pipe(path: Path, name: str) -> Iterator[Any]:
+    import select
+    import sys
+
+    if str(path) == "-":
+        if sys.stdin is None or sys.stdin.isatty():
+            raise InputError("Nothing comes through standard input; pipe a table into it.")
+        yield sys.stdin.buffer
+        return
+    # opening a pipe that nobody writes into would wait for ever
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as stream:
+        if not select.select([stream], [], [], _PATIENCE)[0]:
+            raise InputError(f"'{name}' is a pipe into which nobody writes.")
+        os.set_blocking(descriptor, True)
+        yield stream
+
+
+def _piped_format(head: bytes, options: ReadOptions) -> tuple[str, str]:
+    """(format, ending) of bytes without a name; the ending says the compression."""
+    looks = _looks_like(head)
+    ending = looks[1] if looks and looks[1] in COMPRESSIONS else ""
+    if options.format is not None:
+        return options.format, ending
+    binary = {".parquet": "parquet", ".arrow": "arrow"}
+    if looks and looks[1] in binary:
+        return binary[looks[1]], ""
+    if head.startswith(b"PK\x03\x04"):
+        return "excel", ""
+    if not ending and head.lstrip()[:1] in (b"{", b"["):
+        return "jsonl", ""
+    return "csv", ending
 
 
 def _zip_member(source: Source) -> Source:

@@ -80,7 +80,7 @@ def _pandas(data: Any) -> Any:
 def _mixed(values: Iterable[Any], name: str, error: Exception) -> Any:
     """Numbers, text and the like in one column: text, as any file would have them."""
     pa = need("pyarrow")
-    out = []
+    out: list[str | None] = []
     for value in values:
         if value is None or (isinstance(value, float) and value != value):
             out.append(None)
