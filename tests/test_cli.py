@@ -209,6 +209,17 @@ def test_a_strangers_model_cannot_steer_the_terminal(folder, tmp_path):
     assert "[red]x[/red]" in result.output
 
 
+@pytest.mark.parametrize("hostile", [None, [], "x", -1, {}, 1e308])
+def test_any_card_is_shown_or_told(folder, tmp_path, hostile):
+    for key in load_model(folder / "model.pnuauc").card:
+        model = load_model(folder / "model.pnuauc")
+        model.card[key] = hostile
+        save_model(model, tmp_path / "m.pnuauc")
+        result = run("inspect", tmp_path / "m.pnuauc")
+        assert result.exit_code in (0, 2), (key, result.output)
+        assert "unexpected" not in result.output
+
+
 def test_quiet_says_nothing(folder, tmp_path):
     result = run(
         "score", folder / "model", folder / "payments.parquet", "-o", tmp_path / "s.csv", "--quiet"

@@ -137,7 +137,7 @@ def test_model_card_and_findings_are_reproducible():
     first, second = (fit_study(table, roles, settings) for _ in range(2))
     for key in ("auc", "prior", "importance", "unlabelled", "top"):
         assert first.findings[key] == second.findings[key]
-    np.testing.assert_array_equal(first.model.coef, second.model.coef)
+    np.testing.assert_array_equal(first.model.scorer.coef, second.model.scorer.coef)
 
 
 def test_order_of_rows_does_not_matter_to_the_prior():

@@ -22,14 +22,15 @@ from pnuauc._study import (
     prior_findings,
     split_columns,
 )
-from pnuauc.exceptions import InputError
+from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
     ReadOptions,
+    TableModel,
     check_writable,
     column_names,
     detect_format,
     load_model,
-    read_manifest,
+    open_model,
     read_table,
     save_model,
     score_file,
@@ -305,25 +306,32 @@ def prior_of_file(
 def inspect_model(voice: Voice, path: Path) -> None:
     """``pnuauc inspect``: the card, after the whole file was checked."""
     where = _existing_model(path)
-    load_model(where)  # a card is shown only of a file that would score
-    manifest = read_manifest(where)
-    card = manifest["card"]
-    needed = manifest["encoder"].get("columns", [])
+    model, manifest = open_model(where)  # a card is shown only of a file that would score
+    try:
+        rows = _card_rows(model, manifest)
+        remarks = [str(remark) for remark in model.card.get("warnings", [])]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise ModelFileError(
+            f"The card of '{where}' is none that pnuauc writes; the model itself can be used."
+        ) from None
     voice.say(f"Model {where}", style="bold")
-    voice.rows(
-        [
-            ("Made", f"{card.get('created', '?')} by pnuauc {manifest['libraries']['pnuauc']}"),
-            ("Table", f"{card['table']['name']}, label {card['label']}"),
-            *summary_rows(card),
-            ("Needs", ", ".join(f"{c['name']} ({c['kind']})" for c in needed)),
-            ("Libraries", ", ".join(f"{k} {v}" for k, v in manifest["libraries"].items())),
-            ("Checksums", "intact"),
-            ("Command", str(card.get("command"))),
-        ]
-    )
-    for remark in card.get("warnings", []):
+    voice.rows(rows)
+    for remark in remarks:
         voice.remark(remark)
     voice.data(manifest)
+
+
+def _card_rows(model: TableModel, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    card = model.card
+    return [
+        ("Made", f"{card.get('created', '?')} by pnuauc {manifest['libraries']['pnuauc']}"),
+        ("Table", f"{card['table']['name']}, label {card['label']}"),
+        *summary_rows(card),
+        ("Needs", ", ".join(f"{c.name} ({c.kind})" for c in model.encoder.columns_)),
+        ("Libraries", ", ".join(f"{k} {v}" for k, v in manifest["libraries"].items())),
+        ("Checksums", "intact"),
+        ("Command", str(card.get("command"))),
+    ]
 
 
 def _model_path(path: Path) -> Path:

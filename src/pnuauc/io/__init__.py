@@ -6,7 +6,7 @@ from pnuauc.io._extras import need
 from pnuauc.io._formats import spooled
 from pnuauc.io._leaks import find_leaks
 from pnuauc.io._model import TableModel
-from pnuauc.io._modelfile import FORMAT_VERSION, load_model, read_manifest, save_model
+from pnuauc.io._modelfile import FORMAT_VERSION, load_model, open_model, read_manifest, save_model
 from pnuauc.io._plain import plain
 from pnuauc.io._scoring import OutputChoice, ScoreSummary, score_file
 from pnuauc.io._tables import (
@@ -40,6 +40,7 @@ __all__ = [
     "load_model",
     "need",
     "numbers",
+    "open_model",
     "plain",
     "read_cells",
     "read_manifest",

@@ -32,8 +32,9 @@ HASHED = 32
 #: cut to set a category apart by its 0/1 column, but many such columns drown the others when
 #: each split looks at a few columns drawn at random.
 _FEW_LEVELS = 10
-#: More encoded columns than this no table has; a crafted file might say so.
-_MAX_WIDTH = 2**24
+#: More encoded columns than this no table has, or sparse matrix; a crafted file might say so.
+_MAX_WIDTH = 1_000_000
+_MAX_SPARSE = 2**24
 
 Floats = NDArray[np.float64]
 #: One stretch of encoded columns: the table column it comes from and the names in the view.
@@ -299,7 +300,7 @@ def encoding_from_spec(
     kind = spec.get("kind")
     if kind == "sparse":
         scale = _vector(arrays, "scale", None)
-        if not len(scale) or len(scale) > _MAX_WIDTH or not (scale > 0).all():
+        if not len(scale) or len(scale) > _MAX_SPARSE or not (scale > 0).all():
             raise ValueError("the scales of a sparse encoding must be positive")
         return SparseEncoding(scale)
     if kind != "table":
