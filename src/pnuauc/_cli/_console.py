@@ -21,6 +21,8 @@ __all__ = ["Voice", "guarded", "in_options"]
 _OPTIONS = (
     (r"(positive|negative|unlabeled)_label=(\S+?)(?=[.,;:]?(\s|$))", r"--\1 \2"),
     (r"\b(positive|negative|unlabeled)_label\b", r"--\1"),
+    (r"\bdate_format=", "--date-format "),
+    (r"\b(encoding|format|decimal)=", r"--\1 "),
     (r"\bprior=", "--prior "),
     (r"\bmethod=", "--method "),
     (r"^set (--positive)", r"use \1"),

@@ -1,9 +1,9 @@
 """Tables in, scores out, models in and out, safely."""
 
-from pnuauc.io._columns import Column, numbers
+from pnuauc.io._columns import CellError, Column, numbers
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._extras import need
-from pnuauc.io._formats import spooled
+from pnuauc.io._formats import COMPRESSIONS, spooled
 from pnuauc.io._leaks import find_leaks
 from pnuauc.io._model import TableModel
 from pnuauc.io._modelfile import FORMAT_VERSION, load_model, open_model, read_manifest, save_model
@@ -22,8 +22,10 @@ from pnuauc.io._tables import (
 from pnuauc.io._writing import atomic_file, check_writable, write_text
 
 __all__ = [
+    "COMPRESSIONS",
     "FORMATS",
     "FORMAT_VERSION",
+    "CellError",
     "Column",
     "OutputChoice",
     "ReadOptions",

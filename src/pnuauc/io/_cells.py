@@ -30,7 +30,7 @@ __all__ = [
     "MISSING_WORDS",
     "Reading",
     "as_typed",
-    "check_form",
+    "is_form",
     "is_text",
     "parse_booleans",
     "parse_dates",
@@ -66,7 +66,7 @@ _CLOCK = (
     r"\s*(?P<p>[aApP]\.?[mM]\.?)?$"
 )
 _DAYS = (
-    r"^(?P<sign>[-+]?)(?P<d>[0-9]{1,9}) days?(?:,? (?P<minus>[-+]?)(?P<H>[0-9]{1,2})"
+    r"^(?P<sign>[-+]?)(?:(?P<d>[0-9]{1,9}) days?(?:,? |$))?(?:(?P<minus>[-+]?)(?P<H>[0-9]{1,2})"
     r":(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:\.(?P<f>[0-9]{1,9}))?)?)?$"
 )
 _ISO_DURATION = (
@@ -347,7 +347,7 @@ def _seconds(values: Any, pattern: str) -> Floats:
         days = 86_400.0 * _integer(parts["d"])
         # pandas writes -2 days +01:00:00: only the days are negative; ISO negates the whole
         total = np.where(minus, -days + (total if "minus" in parts else -total), days + total)
-    return np.where(good, total, np.nan)
+    return np.where(good & _matches("[0-9]", values), total, np.nan)
 
 
 def as_typed(values: Any) -> Any:
@@ -409,9 +409,9 @@ def _date_form(
     cells: Any, weights: Any, date_format: str | None, present: Any, name: str
 ) -> Reading | None:
     if date_format is not None and date_format not in DATE_ORDERS:
-        form = check_form("date", date_format)
-        good = parse_dates(form, cells)[1]
-        return _reading("date", form, good, cells, weights, f"dates written {form}")
+        good = parse_dates(date_format, cells)[1]
+        words = f"dates written {date_format}"
+        return _reading("date", date_format, good, cells, weights, words)
     found = {form: parse_dates(form, cells)[1] for form in _DATES}
     best = max(found, key=lambda form: weights[found[form]].sum())
     if best not in {"dmy", "mdy"}:
@@ -438,22 +438,15 @@ def _which_first(name: str, cell: str) -> str:
     )
 
 
-def check_form(kind: str, form: str) -> str:
-    """The form, if a column of that kind can have it; whoever wrote it down."""
+def is_form(kind: str, form: str) -> bool:
+    """Whether a column of that kind can have the form; whoever wrote it down."""
     if kind == "date":
-        known = form in {"", *_DATES} or (
+        return form in {"", *_DATES} or (
             "%" in form and len(form) <= 60 and _STRPTIME.fullmatch(form) is not None
         )
-    elif kind == "number":
-        known = form in {"", "clock", "duration", *(f"n{a}{b}" for a, b in _MARKS)}
-    else:
-        known = form == ""
-    if not known:
-        raise InputError(
-            f"{form[:60]!r} is no way to write a {kind}; for dates pass day-first, month-first or "
-            "a format such as %d/%m/%Y."
-        )
-    return form
+    if kind == "number":
+        return form in {"", "clock", "duration", *(f"n{a}{b}" for a, b in _MARKS)}
+    return form == ""
 
 
 def parse_dates(form: str, values: Any) -> tuple[NDArray[np.int64], Mask]:

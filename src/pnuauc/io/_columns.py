@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pnuauc.exceptions import InputError
 from pnuauc.io._cells import (
-    check_form,
+    is_form,
     is_text,
     parse_booleans,
     parse_dates,
@@ -89,7 +89,8 @@ class Column:
             raise ValueError(f"unknown kind of column {column.kind[:40]!r}")
         if not isinstance(column.lenient, bool):
             raise ValueError("whether a column is lenient must be true or false")
-        check_form(column.kind, column.form)
+        if not is_form(column.kind, column.form):
+            raise ValueError(f"a column of kind {column.kind} is not written {column.form[:40]!r}")
         return column
 
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pnuauc.exceptions import InputError
-from pnuauc.io._cells import DATE_ORDERS, check_form, is_text, table_decimal
+from pnuauc.io._cells import DATE_ORDERS, is_form, is_text, table_decimal
 from pnuauc.io._columns import Column, classify, numbers, strings
 from pnuauc.io._encoding import Encoding, SparseEncoding, check_view, encoding_from_spec
 from pnuauc.io._extras import need
@@ -187,8 +187,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name, form in formats.items():
             if name is not None and name not in names:
                 raise InputError(f"There is no column {name!r} to read as dates.")
-            if form not in DATE_ORDERS:
-                check_form("date", form)
+            if form not in DATE_ORDERS and ("%" not in form or not is_form("date", form)):
+                raise InputError(
+                    f"{form!r} says not how dates are written; pass day-first, month-first or a "
+                    "format such as %d/%m/%Y."
+                )
         return formats
 
     def transform(self, X: Any, view: str = "kernels") -> Any:
@@ -392,7 +395,7 @@ def _digest(values: Any) -> bytes:
             gaps = pc.is_null(chunk).to_numpy(zero_copy_only=False)
             digest.update(np.packbits(gaps).tobytes())
             chunk = chunk.drop_null()  # what lies beneath a gap is anything
-        if pa.types.is_primitive(chunk.type):
+        if pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type):
             plain = np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False))
             digest.update(plain.view(np.uint8).data)
         else:  # written out, a slice of a column is as a column of its own

@@ -251,18 +251,20 @@ def _check_file(path: Path, name: str) -> None:
         )
     try:
         mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"'{name}' is a folder, not a file; name one table inside it.")
-        if not stat.S_ISREG(mode):
-            raise InputError(f"'{name}' is no file but a pipe or device; pass it as '-'.")
-        with path.open("rb") as stream:
-            empty = not stream.read(1)
+        empty = False
+        if stat.S_ISREG(mode):
+            with path.open("rb") as stream:
+                empty = not stream.read(1)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"There is no file '{name}'; check the name and the folder.") from None
     except PermissionError:
         raise InputError(f"'{name}' may not be read; check its permissions.") from None
     except ValueError:  # a zero byte in the name
         raise InputError("The file's name cannot be used; check it.") from None
+    if stat.S_ISDIR(mode):
+        raise InputError(f"'{name}' is a folder, not a file; name one table inside it.")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"'{name}' is no file but a pipe or device; read it with spooled.")
     if empty:
         raise InputError(f"'{name}' is empty: it has no header and no rows.")
 

@@ -164,9 +164,10 @@ def _plain(values: Any) -> Any:
         return _plain(pc.run_end_decode(values)) if not _is_plain(kind.value_type) else (
             pc.run_end_decode(values))  # fmt: skip
     if pa.types.is_dictionary(kind):
-        decoded = values.cast(kind.value_type)
-        # a dictionary says that the values are categories: it is built again on plain text
-        return _plain(decoded).dictionary_encode()
+        # a dictionary says that the values are categories: it stays one, of plain text
+        if isinstance(values, pa.ChunkedArray):
+            return pa.chunked_array([_plain(chunk) for chunk in values.unify_dictionaries().chunks])
+        return pa.DictionaryArray.from_arrays(values.indices, _plain(values.dictionary))
     if pa.types.is_string_view(kind):
         return values.cast(pa.large_string())
     if pa.types.is_binary_view(kind):
