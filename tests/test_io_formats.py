@@ -33,19 +33,17 @@ import pytest
 from pnuauc import AUCClassifier
 from pnuauc.exceptions import InputError
 from pnuauc.io import (
-    CellError,
     OutputChoice,
     ReadOptions,
     TableEncoder,
     TableModel,
     as_table,
-    column_names,
-    iter_batches,
-    read_cells,
     read_table,
     score_file,
-    spooled,
 )
+from pnuauc.io._columns import CellError
+from pnuauc.io._formats import spooled
+from pnuauc.io._tables import column_names, iter_batches, read_cells
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -279,7 +277,7 @@ def test_dates_in_many_clothes(cells, first):
 
 
 def test_whether_day_or_month_comes_first_is_asked():
-    with pytest.raises(InputError, match=r"'01/02/2024'.*date_format=day-first"):
+    with pytest.raises(InputError, match=r"'01/02/2024'.*date_format must be 'day-first'"):
         kinds_of(["01/02/2024", "03/04/2024"])
     for given, day in (("day-first", "2024-02-01"), ("month-first", "2024-01-02")):
         _, notes, encoder, table = kinds_of(["01/02/2024", "03/04/2024"], date_format=given)
@@ -493,7 +491,7 @@ def test_zip_archives(tmp_path):
         ("t.xlsx", b"a,b\n1,2\n", "named as Excel, but its content is not"),
         ("t.xlsx", b"PK\x03\x04 nonsense", "cannot be read as Excel"),
         ("t.parquet", b"a,b\n1,2\n", "named as Parquet, but its content is not"),
-        ("t.dat", b"a,b\n1,2\n", "'.dat' is no ending that says a format.*format=csv"),
+        ("t.dat", b"a,b\n1,2\n", "'.dat' is no ending that says a format"),
         ("t.db", b"SQLite format 3\0", "a SQLite database"),
         ("t.feather", b"FEA1....", "cannot be read as Arrow"),
         ("t.jsonl", b'{"a": 1}\n{"a": }\n', "not JSON in line 2"),
@@ -605,7 +603,8 @@ def test_invalid_text_and_offsets_are_refused(tmp_path):
 _FUZZ = """
 import sys, numpy as np
 from pnuauc.exceptions import InputError
-from pnuauc.io import TableEncoder, iter_batches, read_table
+from pnuauc.io import TableEncoder, read_table
+from pnuauc.io._tables import iter_batches
 data = open(sys.argv[1], "rb").read()
 rng = np.random.default_rng(int(sys.argv[2]))
 path = sys.argv[1] + ".fuzz" + sys.argv[3]

@@ -30,11 +30,11 @@ from pnuauc.io import (
     TableEncoder,
     TableModel,
     load_model,
-    read_manifest,
     read_table,
     save_model,
     score_file,
 )
+from pnuauc.io._modelfile import read_manifest
 from pnuauc.io._parts import LinearScorer
 
 
@@ -174,7 +174,10 @@ def without(name):
         (bend(["encoder", "n_features"], 10**12), "holds what pnuauc does not write there"),
         (bend(["encoder", "columns"], []), "needs columns"),
         (bend(["encoder", "columns", 0, "kind"], "pickle"), "unknown kind of column 'pickle'"),
-        (bend(["encoder", "columns", 0, "kind"], "text"), "fit together|the columns need|is not written"),
+        (
+            bend(["encoder", "columns", 0, "kind"], "text"),
+            "fit together|the columns need|is not written",
+        ),
         (bend(["encoder", "columns", 0, "name"], "shop"), "each name once"),
         (bend(["encoder", "columns"], "nonsense"), "columns must be a list"),
         (bend(["encoder", "columns", 0, "more"], 1), "a column needs name, kind and type"),

@@ -19,7 +19,8 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from pnuauc.exceptions import InputError
-from pnuauc.io import ReadOptions, as_table, column_names, iter_batches, read_table
+from pnuauc.io import ReadOptions, as_table, read_table
+from pnuauc.io._tables import column_names, iter_batches
 
 TABLE = pa.table(
     {
@@ -84,7 +85,7 @@ def test_gzip(tmp_path):
 def test_latin1_needs_its_name(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("name,y\nZoë,1\nUwe,0\n".encode("latin-1"))
-    with pytest.raises(InputError, match="encoding=latin-1"):
+    with pytest.raises(InputError, match="its encoding must be given"):
         read_table(path)
     table = read_table(path, ReadOptions(encoding="latin-1"))
     assert table.column("name").to_pylist() == ["Zoë", "Uwe"]

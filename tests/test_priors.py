@@ -23,15 +23,15 @@ from pnuauc.priors import (
     _distances,
     default_prior,
     prior_in_population,
-    prior_in_unlabelled,
+    prior_in_unlabeled,
 )
+from tests.conftest import generated_sample
 
 TWO_SAMPLE = sorted(set(PRIORS) - {"energy"})
 
 
 def draw(name="twonorm", n_p=40, n_n=40, n_u=400, prior=0.2, seed=0, **options):
-    X, y = GENERATORS[name](4000, prior=0.5, random_state=1000 + seed)
-    return sample_pnu(X, y, n_p, n_n, n_u, prior, seed, **options)
+    return generated_sample(name, (n_p, n_n, n_u), prior, seed, **options)
 
 
 def make(name, **parameters):
@@ -296,19 +296,19 @@ def test_energy_on_a_subsample_states_its_error() -> None:
     other=st.integers(1, 200),
 )
 def test_conversion_counts_rows_and_round_trips(hidden, n_positive, n_negative, other) -> None:
-    n_unlabelled = hidden + other
-    population = (n_positive + hidden) / (n_positive + n_negative + n_unlabelled)
-    inside = prior_in_unlabelled(population, n_positive, n_negative, n_unlabelled)
-    assert inside == pytest.approx(hidden / n_unlabelled, abs=1e-9)
-    back = prior_in_population(inside, n_positive, n_negative, n_unlabelled)
+    n_unlabeled = hidden + other
+    population = (n_positive + hidden) / (n_positive + n_negative + n_unlabeled)
+    inside = prior_in_unlabeled(population, n_positive, n_negative, n_unlabeled)
+    assert inside == pytest.approx(hidden / n_unlabeled, abs=1e-9)
+    back = prior_in_population(inside, n_positive, n_negative, n_unlabeled)
     assert back == pytest.approx(population, abs=1e-9)
 
 
 def test_conversion_refuses_what_cannot_be() -> None:
     with pytest.raises(ValueError, match=r"lies between 0\.1 and 1"):
-        prior_in_unlabelled(0.05, 100, 0, 900)
+        prior_in_unlabeled(0.05, 100, 0, 900)
     with pytest.raises(ValueError, match="cannot be"):
-        prior_in_unlabelled(0.95, 0, 100, 900)
+        prior_in_unlabeled(0.95, 0, 100, 900)
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         prior_in_population(1.2, 1, 1, 1)
     with pytest.raises(ValueError, match="unlabelled rows"):

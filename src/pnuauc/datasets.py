@@ -67,7 +67,7 @@ _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
 
 class _Source(NamedTuple):
-    """Where a set can be had: LIBSVM-format files (stacked) or an OpenML number."""
+    """Where a set can be obtained: LIBSVM-format files (stacked) or an OpenML number."""
 
     files: tuple[str, ...] = ()
     openml_id: int | None = None
@@ -200,15 +200,14 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> tuple[Any, 
     Dense sets are read from ``folder/NAME.npz`` (arrays ``X`` and ``y`` in {-1, +1}); text sets
     from scipy CSR files with labels in ``NAME_y.npy``. Text rows leave here with unit L2 norm
     (reuters21578, raw counts, through tf-idf first). Without a folder, or when the folder lacks the
-    set, the set is fetched from OpenML or LIBSVM's site where it can be had, and cached.
+    set, the set is fetched from OpenML or LIBSVM's site where one of them has it, and cached.
 
     Parameters
     ----------
     name : str
         One of ``DENSE`` or ``TEXT``; upper and lower case are the same.
     folder : path, optional
-        Default: the environment variable ``PNUAUC_DATA``, else ``../shared/data`` beside a source
-        checkout, if there is one.
+        Default: the environment variable ``PNUAUC_DATA``, if it is set.
 
     Returns
     -------
@@ -243,10 +242,7 @@ def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
         if not path.is_dir():
             raise FileNotFoundError(f"The data folder {path} does not exist.")
         return path
-    if os.environ.get("PNUAUC_DATA"):
-        return _folder(os.environ["PNUAUC_DATA"])
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    return beside if beside.is_dir() else None
+    return _folder(os.environ["PNUAUC_DATA"]) if os.environ.get("PNUAUC_DATA") else None
 
 
 def _load_dense(where: Path, key: str) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
@@ -414,7 +410,7 @@ def sample_pnu(
     random_state : int, RandomState or None
     unlabeled_draw : {"exact", "binomial"}
     n_test : int, optional
-        At most so many test rows, drawn at random from the rest; default all the rest.
+        At most this many test rows, drawn at random from the rest; default all the rest.
     scale : {"none", "standard", "minmax"}
         "standard" brings every column to mean 0 and deviation 1, "minmax" to [0, 1], with the
         statistics of the training rows (P, N and U together, no labels used). Dense X only.

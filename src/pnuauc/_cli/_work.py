@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pnuauc._cli._console import Voice
+from pnuauc._cli._hints import hints_for
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, summary_rows, to_html, to_json
 from pnuauc._report._words import interval, percent
@@ -25,23 +26,19 @@ from pnuauc._study import (
 )
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
-    COMPRESSIONS,
-    CellError,
     OutputChoice,
     ReadOptions,
     ScoreSummary,
     TableModel,
-    check_writable,
-    column_names,
-    detect_format,
     load_model,
-    open_model,
-    read_cells,
     save_model,
     score_file,
-    spooled,
-    write_text,
 )
+from pnuauc.io._columns import CellError
+from pnuauc.io._formats import COMPRESSIONS, spooled
+from pnuauc.io._modelfile import open_model
+from pnuauc.io._tables import column_names, detect_format, read_cells
+from pnuauc.io._writing import check_writable, write_text
 
 __all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
 
@@ -97,7 +94,7 @@ def fit_file(
         voice.say(sentence, style="bold")
     voice.say()
     voice.rows(summary_rows(findings))
-    for remark in [*findings["warnings"], *findings["table"]["notes"]]:
+    for remark in [*findings["warnings"], *hints_for(findings), *findings["table"]["notes"]]:
         voice.remark(remark)
     voice.say()
     voice.rows([("Model", str(model_path)), ("Report", f"{report_path} (open it in a browser)")])
@@ -136,7 +133,7 @@ def about(name: object) -> Iterator[None]:
     try:
         yield
     except CellError as error:
-        raise CellError(f"'{name}': {error}") from error
+        raise CellError(f"'{name}': {error}", about=error.about) from error
 
 
 def n_threads(jobs: int) -> int:
@@ -166,7 +163,7 @@ def score_table(
     fitted = load_model(_existing_model(model))
     target = output or (Path("-") if str(table) == "-" else _scored(table, reading))
     if str(target) != "-" and target.resolve() == table.resolve():
-        raise InputError(f"'{target}' is the table itself; name another output (-o).")
+        raise InputError(f"'{target}' is the table itself; name another output.", about="output")
     if str(target) == "-":
         voice = Voice(json=False, quiet=True)
     with (
@@ -246,7 +243,7 @@ def evaluate_file(
         method=method,
         level=level,
     )
-    for remark in found["warnings"]:
+    for remark in [*found["warnings"], *hints_for(found)]:
         voice.remark(remark)
     labels = found["labels"]
     voice.say(

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._extras import need
 
 __all__ = [
     "DATE_ORDERS",
@@ -425,7 +425,8 @@ def _date_form(
     elif day == month:
         day, month = (parse_dates(form, present)[1].sum() for form in ("dmy", "mdy"))
         if day == month:
-            raise InputError(_which_first(name, cells[int(np.flatnonzero(found[best])[0])].as_py()))
+            shown = cells[int(np.flatnonzero(found[best])[0])].as_py()
+            raise InputError(_which_first(name, shown), about="dates")
         best = "dmy" if day > month else "mdy"
     order = "day first" if best == "dmy" else "month first"
     return _reading("date", best, found[best], cells, weights, f"dates with the {order}")
@@ -434,7 +435,7 @@ def _date_form(
 def _which_first(name: str, cell: str) -> str:
     return (
         f"Column '{name}' holds dates such as '{cell}', which do not say whether the day or the "
-        f"month comes first; pass date_format=day-first or date_format=month-first."
+        "month comes first; date_format must be 'day-first' or 'month-first'."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
 from pnuauc.io._cells import (
     is_form,
@@ -19,7 +20,6 @@ from pnuauc.io._cells import (
     recognise,
     tidy,
 )
-from pnuauc.io._extras import need
 
 __all__ = [
     "DATE_PARTS",
@@ -244,7 +244,8 @@ def numbers(column: Column, values: Any, first_row: int = 0) -> NDArray[np.float
         row = first_row + int(np.flatnonzero(np.isinf(result))[0]) + 1
         raise CellError(
             f"Column '{column.name}' holds an infinite value (row {row}); make it empty or a "
-            "large number, or leave the column out."
+            "large number, or leave the column out.",
+            about="drop",
         )
     return result
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._extras import need
 
 __all__ = [
     "COMPRESSIONS",
@@ -158,8 +158,9 @@ class Source:
         zeros = head[:1000].count(0)
         if zeros > 0.3 * len(head[:1000]):
             raise InputError(
-                f"'{self.name}' looks like UTF-16 text without a mark that says so; pass its "
-                "encoding, encoding=utf-16-le or encoding=utf-16-be."
+                f"'{self.name}' looks like UTF-16 text without a mark that says so; its encoding "
+                "must be given, utf-16-le or utf-16-be.",
+                about="encoding",
             )
         return "utf8"
 
@@ -178,14 +179,15 @@ def _split(path: Path, options: ReadOptions) -> tuple[str, str | None]:
     if options.format is not None:
         if options.format not in _NAMES:
             raise InputError(
-                f"There is no format {options.format!r}; choose among {', '.join(_NAMES)}."
+                f"There is no format {options.format!r}; choose among {', '.join(_NAMES)}.",
+                about="format",
             )
         return options.format, compression
     if suffixes and suffixes[-1] in FORMATS:
         return FORMATS[suffixes[-1]], compression
     if compression == "zip":
         return "zip", compression  # the name inside decides
-    raise InputError(_unknown_ending(path, options))
+    raise InputError(_unknown_ending(path, options), about="format")
 
 
 def _unknown_ending(path: Path, options: ReadOptions) -> str:
@@ -203,7 +205,7 @@ def _unknown_ending(path: Path, options: ReadOptions) -> str:
         return f"'{name}' is {what}{hint}."
     return (
         f"{ending} that says a format ('{name}'); the endings are {known}, also followed by "
-        f"{', '.join(COMPRESSIONS)}. If it is text with columns, pass format=csv."
+        f"{', '.join(COMPRESSIONS)}."
     )
 
 
@@ -377,7 +379,7 @@ def told(source: Source) -> Iterator[None]:
     except InputError:
         raise
     except LookupError as error:
-        raise InputError(_reading_error(source, str(error))) from error
+        raise _reading_error(source, str(error)) from error
     except MemoryError:
         raise InputError(
             f"'{source.name}' needs more memory than there is; is it damaged?"
@@ -385,19 +387,26 @@ def told(source: Source) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeError, *foreign) as error:
         if isinstance(error, OSError) and error.errno is not None and source.path.exists():
             raise
-        raise InputError(_reading_error(source, str(error))) from error
+        raise _reading_error(source, str(error)) from error
 
 
-def _reading_error(source: Source, message: str) -> str:
+def _reading_error(source: Source, message: str) -> InputError:
+    text, about = _reading_sentence(source, message)
+    return InputError(text, about=about)
+
+
+def _reading_sentence(source: Source, message: str) -> tuple[str, str | None]:
+    """(what is wrong, what would change that)."""
     name = source.name
     first = message.strip().splitlines()[0].rstrip(".") if message.strip() else "unreadable"
     if "unknown encoding" in message:
-        return f"Unknown encoding {source.options.encoding!r}; try utf8 or latin-1."
+        return f"Unknown encoding {source.options.encoding!r}; try utf8 or latin-1.", "encoding"
     if "UTF8" in message or "utf-8" in message or "codec" in message:
-        return f"'{name}' is not UTF-8 text; pass its encoding, for example encoding=latin-1."
+        return f"'{name}' is not UTF-8 text; its encoding must be given.", "encoding"
     if "Expected" in message and "columns" in message:
-        return f"'{name}' has rows of unequal length ({first}); is the delimiter right?"
+        told = f"'{name}' has rows of unequal length ({first}); is the delimiter right?"
+        return told, "delimiter"
     if "Empty CSV" in message or "cannot infer" in message:
-        return f"'{name}' is empty: it has no header and no rows."
+        return f"'{name}' is empty: it has no header and no rows.", None
     kind = _NAMES.get(source.kind, source.kind)
-    return f"'{name}' cannot be read as {kind} ({first[:200]}); is it damaged or misnamed?"
+    return f"'{name}' cannot be read as {kind} ({first[:200]}); is it damaged or misnamed?", None

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._extras import need
 
 __all__ = ["array_of", "as_table", "check_names", "plain_types"]
 

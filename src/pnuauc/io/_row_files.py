@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError, MissingExtraError
-from pnuauc.io._extras import need
 from pnuauc.io._formats import Source, told
 from pnuauc.io._frames import array_of, check_names
 

@@ -12,9 +12,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
 from pnuauc.io._columns import CellError
-from pnuauc.io._extras import need
 from pnuauc.io._model import TableModel
 from pnuauc.io._tables import ReadOptions, column_names, detect_format, iter_batches
 from pnuauc.io._writing import TableWriter, atomic_file, output_format
@@ -114,7 +114,7 @@ def score_file(
             try:
                 scores = _score_batch(model, batch, summary, n_threads)
             except CellError as error:
-                raise CellError(f"'{name}': {error}") from error
+                raise CellError(f"'{name}': {error}", about=error.about) from error
             copied = {name: batch.column(name) for name in kept}
             if as_text:
                 copied = {name: values.cast("string") for name, values in copied.items()}

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
 from pnuauc.io._cells import as_typed, is_text, tidy
-from pnuauc.io._extras import need
 from pnuauc.io._formats import FORMATS, ReadOptions, Source, detect_format, find_source, told
 from pnuauc.io._frames import as_table, check_names, plain_types
 from pnuauc.io._libsvm import LibsvmReader

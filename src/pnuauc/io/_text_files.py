@@ -11,9 +11,9 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
 from pnuauc.io._cells import MISSING_WORDS
-from pnuauc.io._extras import need
 from pnuauc.io._formats import HEAD_BYTES, Source, told
 from pnuauc.io._frames import check_names
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._extras import need
 from pnuauc.io._formats import COMPRESSIONS, detect_format
 
 __all__ = ["TableWriter", "atomic_file", "check_writable", "write_text"]

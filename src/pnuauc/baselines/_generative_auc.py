@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pnuauc._design import block_scores
 from pnuauc.baselines._common import Features, row_numbers
+from pnuauc.baselines._entropy_auc import EntropyAUC
 from pnuauc.baselines._generative import GENERATIVE_MODELS
-from pnuauc.baselines.entropy_auc import EntropyAUC
 from pnuauc.labels import Roles
 
 __all__ = ["GenerativeAUC"]
@@ -91,7 +91,7 @@ class GenerativeAUC(EntropyAUC):
             )
         model = GENERATIVE_MODELS[self.generative_model]()
         self.generative_ = model.fit(X, X[roles.positive], X[roles.negative])
-        # Ratios of labelled rows from estimates that leave each row out were refused: with five
+        # Ratios of labelled rows from estimates that leave each row out were rejected: with five
         # positives the left-out mean is so much worse that w0 often came out negative.
         rows = row_numbers(roles)
         ratios = {role: self.generative_.log_ratio(X[index]) for role, index in rows.items()}
