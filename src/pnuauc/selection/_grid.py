@@ -13,10 +13,10 @@ from scipy.stats import spearmanr
 
 from pnuauc._design import Design, ranking_threshold
 from pnuauc._linear import LinearModel
+from pnuauc._risks import pnu_risk
 from pnuauc._rows import Rows, SomeRows, array_rows, count_rows, map_blocks
 from pnuauc._threads import one_blas_thread
 from pnuauc.losses import Loss, get_loss
-from pnuauc.risks import pnu_risk
 from pnuauc.selection._choice import (
     Candidates,
     Choice,
@@ -68,7 +68,7 @@ class TrainedGrid:
     Examples
     --------
     >>> import numpy as np
-    >>> from pnuauc.basis import MultiscaleBasis
+    >>> from pnuauc._basis import MultiscaleBasis
     >>> from pnuauc.selection import deal_folds
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((60, 2))
