@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -190,13 +190,6 @@ def test_display_draws_curve_and_band():
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     y, scores, _ = make(0)
-    real = builtins.__import__
-
-    def missing(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pnuauc\[plot\]"):
         RocEstimateDisplay.from_predictions(y, scores, 0.2)
