@@ -212,7 +212,7 @@ def _print_error(message: str) -> None:
 
 @contextmanager
 def _only_own_warnings() -> Iterator[None]:
-    """Warnings of other libraries are no news for somebody at a command line."""
+    """Warnings of other libraries do not concern the user of a command line."""
     with warnings.catch_warnings():
         if not os.environ.get("PNUAUC_DEBUG"):
             warnings.simplefilter("ignore")
