@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from pnuauc._study._copies import Copies, find_copies
 from pnuauc.labels import Roles
-from pnuauc.metrics import CROSS_FIT_VARIANCE, RoleStratifiedKFold, ScoreCounts
-from pnuauc.metrics._estimate import unbiased_auc
+from pnuauc.metrics import RoleStratifiedKFold, ScoreCounts
+from pnuauc.metrics._estimate import CROSS_FIT_VARIANCE, unbiased_auc
 
 __all__ = [
     "CrossFit",

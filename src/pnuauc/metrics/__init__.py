@@ -7,7 +7,6 @@ from pnuauc.metrics._compare import AUCComparison, compare_auc
 from pnuauc.metrics._counts import ScoreCounts
 from pnuauc.metrics._display import RocEstimateDisplay
 from pnuauc.metrics._estimate import (
-    CROSS_FIT_VARIANCE,
     AUCEstimate,
     auc_estimate,
     auc_from_counts,
@@ -24,7 +23,6 @@ from pnuauc.metrics._sensitivity import PriorSensitivity, prior_sensitivity
 from pnuauc.metrics._splitters import RoleStratifiedKFold, RoleStratifiedShuffleSplit
 
 __all__ = [
-    "CROSS_FIT_VARIANCE",
     "AUCComparison",
     "AUCEstimate",
     "AUCScorer",
