@@ -81,7 +81,10 @@ def cross_fit(
 def _standardised(scores: Floats, roles: Roles) -> Floats:
     reference = scores[roles.unlabeled] if roles.n_unlabeled >= 2 else scores
     spread = float(reference.std())
-    return (scores - reference.mean()) / (spread if spread > 0 else 1.0)
+    standardised: NDArray[np.float64] = (scores - reference.mean()) / (
+        spread if spread > 0 else 1.0
+    )
+    return standardised
 
 
 def permutation_importance(
