@@ -3,6 +3,7 @@ from typing import Any
 
 class StratifiedKFold:
     n_splits: int
+    shuffle: bool
     random_state: Any
     def __init__(
         self, n_splits: int = ..., *, shuffle: bool = ..., random_state: Any = ...
