@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from pnuauc._prior import ClassPrior, read_prior
 from pnuauc.priors._base import BasePrior
+from pnuauc.priors._belief import Beta
 from pnuauc.priors._resolve import PRIORS, default_prior, resolve_prior
 from pnuauc.priors.conversion import prior_in_population, prior_in_unlabelled
 from pnuauc.priors.energy import EnergyDistancePrior
 from pnuauc.priors.matching import PearsonPrior, PenalizedL1Prior
 from pnuauc.priors.placement import PlacementPrior
+from pnuauc.priors.quantification import EMPrior, HellingerPrior
 
 __all__ = [
     "PRIORS",
     "BasePrior",
+    "Beta",
     "ClassPrior",
+    "EMPrior",
     "EnergyDistancePrior",
+    "HellingerPrior",
     "PearsonPrior",
     "PenalizedL1Prior",
     "PlacementPrior",
