@@ -272,8 +272,8 @@ def test_interrupted_run(fitted, tmp_path, number):
 
 
 def test_missing_extra_is_named(monkeypatch, tmp_path):
+    from pnuauc._extras import need
     from pnuauc.exceptions import MissingExtraError
-    from pnuauc.io import need
 
     with pytest.raises(MissingExtraError, match=r"pip install 'pnuauc\[cli\]'"):
         need("a_module_that_is_not_there")

@@ -44,7 +44,7 @@ _BY_NAME = {role.name: role for role in ROLES}
 _HOW = "set positive_label, negative_label or unlabeled_label to say otherwise"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Roles:
     """Who is who among the rows.
 
@@ -156,6 +156,9 @@ class Roles:
                     if self.setting in {"P", "N", "U", ""}
                     else f"{purpose} needs {need} and {found}: y holds {self.describe()}."
                 )
+
+    def __repr__(self) -> str:
+        return f"Roles({self.describe()})"
 
     def describe(self) -> str:
         """One phrase with the counts, for messages and reports."""

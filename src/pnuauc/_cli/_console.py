@@ -108,7 +108,7 @@ class Voice:
         if self.json:
             import json
 
-            from pnuauc.io import plain
+            from pnuauc.io._plain import plain
 
             sys.stdout.write(json.dumps(plain(value), indent=1, ensure_ascii=False) + "\n")
 

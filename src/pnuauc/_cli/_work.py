@@ -27,16 +27,14 @@ from pnuauc.io import (
     ReadOptions,
     TableEncoder,
     TableModel,
-    check_writable,
-    column_names,
-    detect_format,
     load_model,
-    open_model,
     read_table,
     save_model,
     score_file,
-    write_text,
 )
+from pnuauc.io._modelfile import open_model
+from pnuauc.io._tables import column_names, detect_format
+from pnuauc.io._writing import check_writable, write_text
 
 __all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
 

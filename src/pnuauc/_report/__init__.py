@@ -7,7 +7,7 @@ from typing import Any
 
 from pnuauc._report._html import to_html
 from pnuauc._report._words import headline, summary_rows
-from pnuauc.io import plain
+from pnuauc.io._plain import plain
 
 __all__ = ["headline", "plain", "summary_rows", "to_html", "to_json", "to_text"]
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError, PnuaucWarning
-from pnuauc.io import as_table, need
+from pnuauc.io import as_table
 from pnuauc.labels import Roles, read_roles
 
 __all__ = ["ColumnRoles", "LabelCodes", "collected", "label_values", "read_labels", "split_columns"]

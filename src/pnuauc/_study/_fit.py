@@ -28,7 +28,8 @@ from pnuauc._study._findings import (
 )
 from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
-from pnuauc.io import TableEncoder, TableModel, find_leaks
+from pnuauc.io import TableEncoder, TableModel
+from pnuauc.io._leaks import find_leaks
 from pnuauc.labels import Roles
 
 __all__ = ["FitSettings", "Study", "fit_study"]

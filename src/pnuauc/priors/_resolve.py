@@ -12,10 +12,10 @@ from pnuauc._prior import ClassPrior, read_prior
 from pnuauc.exceptions import MissingRoleError, PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior
-from pnuauc.priors.energy import EnergyDistancePrior
-from pnuauc.priors.matching import PearsonPrior, PenalizedL1Prior
-from pnuauc.priors.placement import PlacementPrior
-from pnuauc.priors.quantification import EMPrior, HellingerPrior
+from pnuauc.priors._energy import EnergyDistancePrior
+from pnuauc.priors._matching import PearsonPrior, PenalizedL1Prior
+from pnuauc.priors._placement import PlacementPrior
+from pnuauc.priors._quantification import EMPrior, HellingerPrior
 
 __all__ = ["PRIORS", "default_prior", "resolve_prior"]
 
