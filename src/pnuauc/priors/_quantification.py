@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from pnuauc._prior import ClassPrior
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior, Estimate
-from pnuauc.priors._scorers import auc_and_z, out_of_sample_forest, prepare
+from pnuauc.priors._scorers import LABELLED, auc_and_z, prepare
 
 __all__ = ["EMPrior", "HellingerPrior"]
 
@@ -31,6 +31,7 @@ class _FromScores(BasePrior):
     Subclasses write ``_share(positive, negative, unlabeled)``.
     """
 
+    scorer: str | None
     n_bootstrap: int
     max_rows: int | None
 
@@ -40,6 +41,8 @@ class _FromScores(BasePrior):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.scorer not in (None, *LABELLED):
+            raise ValueError(f"scorer must be one of {', '.join(LABELLED)}, got {self.scorer!r}.")
         for name in ("n_bootstrap", "max_rows"):
             value = getattr(self, name)
             if value is not None and value < 2:
@@ -55,7 +58,8 @@ class _FromScores(BasePrior):
         roles = roles.take(kept)
         with threadpool_limits(1, user_api="blas"):
             rows = prepare(X[kept], roles, rng, n_trees=50, n_centers=2)
-            scores = out_of_sample_forest(rows)
+            name = self.scorer or ("forest" if isinstance(rows.X, np.ndarray) else "linear")
+            scores = LABELLED[name](rows)
         samples = [scores[role] for role in _by_role(roles)]
         value = self._share(*samples)
         again = [
@@ -91,6 +95,8 @@ class EMPrior(_FromScores):
 
     Parameters
     ----------
+    scorer : {"forest", "linear"}, optional
+        Extremely randomised trees (default for dense rows) or ridge regression (for CSR rows).
     n_bootstrap : int
         Draws of the scored rows behind the interval.
     max_rows : int or None
@@ -111,6 +117,7 @@ class EMPrior(_FromScores):
     def __init__(
         self,
         *,
+        scorer: str | None = None,
         n_bootstrap: int = 50,
         max_rows: int | None = 10_000,
         level: float = 0.9,
@@ -120,6 +127,7 @@ class EMPrior(_FromScores):
         unlabeled_label: Any = None,
         random_state: Any = None,
     ) -> None:
+        self.scorer = scorer
         self.n_bootstrap = n_bootstrap
         self.max_rows = max_rows
         self.level = level
@@ -154,7 +162,7 @@ class HellingerPrior(_FromScores):
     ----------
     n_bins : tuple of int
         Numbers of bins.
-    n_bootstrap, max_rows, level, on_unidentified, positive_label, negative_label,
+    scorer, n_bootstrap, max_rows, level, on_unidentified, positive_label, negative_label,
     unlabeled_label, random_state
         As in :class:`EMPrior`.
 
@@ -168,6 +176,7 @@ class HellingerPrior(_FromScores):
         self,
         *,
         n_bins: tuple[int, ...] = (5, 10, 20, 30, 40),
+        scorer: str | None = None,
         n_bootstrap: int = 50,
         max_rows: int | None = 10_000,
         level: float = 0.9,
@@ -178,6 +187,7 @@ class HellingerPrior(_FromScores):
         random_state: Any = None,
     ) -> None:
         self.n_bins = n_bins
+        self.scorer = scorer
         self.n_bootstrap = n_bootstrap
         self.max_rows = max_rows
         self.level = level

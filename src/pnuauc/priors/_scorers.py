@@ -26,7 +26,7 @@ from pnuauc.labels import Roles
 from pnuauc.priors._distances import cross_sums, squared_distances, within_sums
 from pnuauc.priors._kernels import gaussian, median_distance
 
-__all__ = ["FAMILIES", "Rows", "auc_and_z", "out_of_sample_forest", "prepare", "usable"]
+__all__ = ["FAMILIES", "LABELLED", "Rows", "auc_and_z", "prepare", "usable"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
@@ -126,7 +126,7 @@ def _forest(rows: Rows) -> Floats:
     against_rest = _out_of_bag_forest(rows, X)
     if not rows.has_both:
         return against_rest
-    return _normal(against_rest) + _normal(_forest_of_labelled(rows, X))
+    return _normal(against_rest) + _normal(_trees_of_labelled(rows, X))
 
 
 def _kernel(rows: Rows) -> Floats:
@@ -163,20 +163,24 @@ def _kernel(rows: Rows) -> Floats:
 
 def _linear(rows: Rows) -> Floats:
     """Ridge regression of the class on the columns themselves."""
-
-    def ridge(use: Indices, test: Indices) -> Floats:
-        model = RidgeClassifier(alpha=1.0, class_weight="balanced", solver="sparse_cg")
-        decision: Floats = model.fit(rows.X[use], rows.codes[use] == 1).decision_function(
-            rows.X[test]
-        )
-        return decision
-
-    def of_labelled(train: Indices, test: Indices) -> Floats:
-        return ridge(train[rows.is_labelled[train]], test)
-
+    against_rest = _held_out(lambda train, test: _ridge(rows, train, test), rows)
     if not rows.has_both:
-        return _held_out(ridge, rows)
-    return _normal(_held_out(ridge, rows)) + _normal(_held_out(of_labelled, rows))
+        return against_rest
+    return _normal(against_rest) + _normal(_linear_of_labelled(rows))
+
+
+def _linear_of_labelled(rows: Rows) -> Floats:
+    def score(train: Indices, test: Indices) -> Floats:
+        return _ridge(rows, train[rows.is_labelled[train]], test)
+
+    return _held_out(score, rows)
+
+
+def _ridge(rows: Rows, use: Indices, test: Indices) -> Floats:
+    model = RidgeClassifier(alpha=1.0, class_weight="balanced", solver="sparse_cg")
+    model.fit(rows.X[use], rows.codes[use] == 1)
+    decision: Floats = model.decision_function(rows.X[test])
+    return decision
 
 
 def _distance(rows: Rows) -> Floats:
@@ -224,22 +228,6 @@ FAMILIES: dict[str, Callable[[Rows], Floats]] = {
 }
 
 
-def out_of_sample_forest(rows: Rows) -> Floats:
-    """Scores of P against N alone: extremely randomised trees, or ridge for CSR rows."""
-    if isinstance(rows.X, np.ndarray):
-        return _forest_of_labelled(rows, _with_components(rows))
-
-    def ridge(train: Indices, test: Indices) -> Floats:
-        use = train[rows.is_labelled[train]]
-        model = RidgeClassifier(alpha=1.0, class_weight="balanced", solver="sparse_cg")
-        decision: Floats = model.fit(rows.X[use], rows.codes[use] == 1).decision_function(
-            rows.X[test]
-        )
-        return decision
-
-    return _held_out(ridge, rows)
-
-
 def _with_components(rows: Rows) -> NDArray[np.float32]:
     """Columns and their first principal components: trees cut along single columns only."""
     X = rows.X
@@ -249,7 +237,7 @@ def _with_components(rows: Rows) -> NDArray[np.float32]:
     return np.hstack([X, X @ components]).astype(np.float32)
 
 
-def _forest_of_labelled(rows: Rows, X: NDArray[np.float32]) -> Floats:
+def _trees_of_labelled(rows: Rows, X: NDArray[np.float32]) -> Floats:
     def score(train: Indices, test: Indices) -> Floats:
         use = train[rows.is_labelled[train]]
         target = (rows.codes[use] == 1).astype(np.float64)
@@ -259,6 +247,17 @@ def _forest_of_labelled(rows: Rows, X: NDArray[np.float32]) -> Floats:
         return total
 
     return _held_out(score, rows)
+
+
+def _forest_of_labelled(rows: Rows) -> Floats:
+    return _trees_of_labelled(rows, _with_components(rows))
+
+
+#: Models of P against N alone, for the references.
+LABELLED: dict[str, Callable[[Rows], Floats]] = {
+    "forest": _forest_of_labelled,
+    "linear": _linear_of_labelled,
+}
 
 
 def _out_of_bag_forest(rows: Rows, X: NDArray[np.float32]) -> Floats:
