@@ -17,17 +17,12 @@ from pnuauc._study import make_payments
 from pnuauc.metrics import auc_estimate, compare_auc
 
 pytest.importorskip("typer")
-from typer.testing import CliRunner
 
-from pnuauc._cli._app import app
 from pnuauc.io import load_model, read_table, save_model
+from tests.conftest import run_tool as run
 
 #: Small enough for a test; everything else is the default.
 QUICK = ["--centers", "10", "--folds", "2", "--jobs", "1"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +288,8 @@ def test_label_values_by_option(tmp_path):
     pa.csv.write_csv(pa.table({"x": x, "z": rng.normal(size=90), "y": codes}), tmp_path / "c.csv")
     result = run("fit", tmp_path / "c.csv", "--label", "y", "--prior", "0.1", *QUICK)
     assert "-1 is read as unlabelled" in result.output
-    assert "pass --negative -1" in result.output
+    assert "name it as the negative label" in result.output
+    assert "--negative" in result.output
 
 
 def test_leak_is_said_out_loud(tmp_path):

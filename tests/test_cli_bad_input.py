@@ -16,17 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("typer")
-from typer.testing import CliRunner
 
-from pnuauc._cli._app import app
 from pnuauc._study import make_payments
+from tests.conftest import run_tool as run
 
 QUICK = ["--centers", "8", "--folds", "2", "--jobs", "1"]
 GOOD = "a,b,y\n" + "".join(f"{i * 7 % 13},{i % 5},{i % 2 if i < 20 else ''}\n" for i in range(60))
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def rows(label):
@@ -40,13 +35,18 @@ CASES = {
     "wrong delimiter": ("t.csv", GOOD, ["--delimiter", ";"], "Is the delimiter right"),
     "long delimiter": ("t.csv", GOOD, ["--delimiter", "ab"], "one character"),
     "no such column": ("t.csv", GOOD, ["--label", "z"], "no column 'z'"),
-    "no such id": ("t.csv", GOOD, ["--id", "z"], "no column 'z', named by --id"),
-    "no such drop": ("t.csv", GOOD, ["--drop", "z"], "no column 'z', named by --drop"),
+    "no such id": ("t.csv", GOOD, ["--id", "z"], "no column 'z', given as one that names rows"),
+    "no such drop": (
+        "t.csv",
+        GOOD,
+        ["--drop", "z"],
+        "'z', given as one that is left out",
+    ),
     "no such category": ("t.csv", GOOD, ["--categorical", "z"], "no column 'z'"),
     "two roles": ("t.csv", GOOD, ["--id", "y"], "two roles"),
     "all labels missing": ("t.csv", rows(lambda i: ""), [], "at least two of"),
     "one class only": ("t.csv", rows(lambda i: 1), [], "one class|at least two of"),
-    "three classes": ("t.csv", rows(lambda i: i % 3 + 5), [], "name the roles with --positive"),
+    "three classes": ("t.csv", rows(lambda i: i % 3 + 5), [], "Use --positive, --negative"),
     "labels are measurements": ("t.csv", rows(lambda i: i / 7), [], "continuous"),
     "one positive": ("t.csv", rows(lambda i: 1 if i == 0 else 0), [], "at least 2 rows"),
     "label value that is no number": ("t.csv", GOOD, ["--positive", "yes"], "cannot occur"),

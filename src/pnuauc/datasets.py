@@ -67,7 +67,7 @@ _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 
 
 class _Source(NamedTuple):
-    """Where a set can be had: LIBSVM-format files (stacked) or an OpenML number."""
+    """Where a set can be obtained: LIBSVM-format files (stacked) or an OpenML number."""
 
     files: tuple[str, ...] = ()
     openml_id: int | None = None
@@ -200,7 +200,7 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> tuple[Any, 
     Dense sets are read from ``folder/NAME.npz`` (arrays ``X`` and ``y`` in {-1, +1}); text sets
     from scipy CSR files with labels in ``NAME_y.npy``. Text rows leave here with unit L2 norm
     (reuters21578, raw counts, through tf-idf first). Without a folder, or when the folder lacks the
-    set, the set is fetched from OpenML or LIBSVM's site where it can be had, and cached.
+    set, the set is fetched from OpenML or LIBSVM's site where one of them has it, and cached.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ def sample_pnu(
     random_state : int, RandomState or None
     unlabeled_draw : {"exact", "binomial"}
     n_test : int, optional
-        At most so many test rows, drawn at random from the rest; default all the rest.
+        At most this many test rows, drawn at random from the rest; default all the rest.
     scale : {"none", "standard", "minmax"}
         "standard" brings every column to mean 0 and deviation 1, "minmax" to [0, 1], with the
         statistics of the training rows (P, N and U together, no labels used). Dense X only.

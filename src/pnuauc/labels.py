@@ -41,7 +41,7 @@ ROLES = (
 )
 _BY_NAME = {role.name: role for role in ROLES}
 
-_HOW = "set positive_label, negative_label or unlabeled_label to say otherwise"
+_HOW = "name the positive, negative or unlabelled label to say otherwise"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,9 +137,8 @@ class Roles:
         kinds = {type(label) for label in pair}
         return np.array(pair) if len(kinds) == 1 else np.array(pair, dtype=object)
 
-    @property
-    def plain(self) -> NDArray[np.float64]:
-        """Labels in the one coding nobody can misread: 1, 0 and NaN, shape (n,)."""
+    def as_float(self) -> NDArray[np.float64]:
+        """1, 0 and NaN, shape (n,): the coding for code that knows nothing of roles."""
         return np.where(self.codes == UNLABELED, np.nan, self.codes)
 
     def require(self, *roles: str, purpose: str, at_least: int = 1) -> None:
@@ -346,7 +345,7 @@ def _assign(
 
 
 def _canonical(value: Any) -> int | None:
-    """1, 0 or -1 for the default codes in any clothing (True, 1.0, "1"), else None."""
+    """1, 0 or -1 for the default codes, however written (True, 1.0, "1"), else None."""
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, (int, float, np.integer, np.floating)):
@@ -360,12 +359,12 @@ def _announce_default(roles: set[int], *, has_missing: bool) -> str | None:
     if roles == {POSITIVE, UNLABELED}:
         return (
             "Labels are only 1 and -1: -1 is read as unlabelled, so there is no negative class "
-            "here (positive-unlabelled data). If -1 means negative, pass negative_label=-1."
+            "here (positive-unlabelled data). If -1 means negative, name it as the negative label."
         )
     if has_missing and UNLABELED in roles:
         return (
             "Labels hold both -1 and missing values: both are read as unlabelled. "
-            "If -1 means negative, pass negative_label=-1."
+            "If -1 means negative, name it as the negative label."
         )
     return None
 
@@ -376,7 +375,7 @@ def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[
         role = next((r for r, labels in given.items() if value in labels), None)
         if role is None:
             default = _canonical(value)
-            # a default code stands for its role only while nobody else was named for that role
+            # a default code stands for its role only while no other value was named for that role
             role = default if default is not None and not given[default] else None
         mapping.append(role)
     rest = [v for v, role in zip(values, mapping, strict=True) if role is None]
@@ -388,8 +387,8 @@ def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[
     elif rest:
         shown = ", ".join(map(repr, rest[:5])) + (", ..." if len(rest) > 5 else "")
         raise ValueError(
-            f"y holds values that belong to no role: {shown}; name them with positive_label, "
-            "negative_label or unlabeled_label (each takes a value or a list)."
+            f"y holds values that belong to no role: {shown}; name the labels that are positive, "
+            "negative and unlabelled (each role takes one value or several)."
         )
     return [int(role) for role in mapping if role is not None], announcement
 
@@ -411,7 +410,7 @@ def _assign_foreign(values: list[Any], *, has_missing: bool) -> tuple[list[int],
         raise ValueError(f"y holds one class only, {shown}; a ranking needs at least two roles.")
     raise ValueError(
         f"Only binary classification is supported: y holds {len(values)} label values ({shown}); "
-        "name the roles with positive_label, negative_label and unlabeled_label."
+        "name those that are positive, negative and unlabelled."
     )
 
 

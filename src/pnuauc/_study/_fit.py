@@ -44,7 +44,7 @@ class FitSettings:
     Attributes
     ----------
     prior : None (estimate), a number, or (low, high); the share of positives inside U
-    basis, n_basis : feature map and number of centres
+    basis, n_centers : feature map and number of centres
     folds : folds of the held-out AUC estimate
     evaluation_unlabeled : unlabelled rows that take part in that estimate
     top : unlabelled rows to list for review
@@ -54,7 +54,7 @@ class FitSettings:
 
     prior: float | tuple[float, float] | None = None
     basis: str = "gaussian"
-    n_basis: int = 200
+    n_centers: int = 200
     folds: int = 5
     evaluation_unlabeled: int = 5000
     top: int = 20
@@ -119,6 +119,7 @@ def fit_study(
         findings["selection"] = selection_findings(ranker)
         _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
         findings["top"] = top_rows(model, X, table, ids, roles, settings.top)
+    findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
     model.card = _card(findings, columns)
@@ -148,9 +149,9 @@ def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> 
             random_state=settings.random_state,
         )
     except (PriorNotIdentifiedError, MissingRoleError) as error:
-        raise InputError(f"{error} Or give the prior yourself (--prior 0.1).") from error
+        raise InputError(f"{error} Or give the prior yourself.", about="prior") from error
     if prior is not None and prior.doubt:
-        messages.append(f"The prior is doubtful: {prior.doubt} Give it if you know it (--prior).")
+        messages.append(f"The prior is doubtful: {prior.doubt} Give it if you know it.")
     return prior
 
 
@@ -159,7 +160,7 @@ def _ranker(
 ) -> AUCClassifierCV:
     return AUCClassifierCV(
         basis=settings.basis,
-        n_basis=settings.n_basis,
+        n_centers=settings.n_centers,
         prior=prior,
         n_jobs=settings.n_jobs,
         verbose=verbose,

@@ -44,7 +44,8 @@ def default_prior(setting: str, **parameters: Any) -> BasePrior:
     if setting not in _DEFAULTS:
         raise MissingRoleError(
             f"No prior can be estimated from {setting or 'no'} data: unlabelled rows and labelled "
-            'rows of at least one class are needed (settings "PNU", "PU", "NU").'
+            'rows of at least one class are needed (settings "PNU", "PU", "NU").',
+            about="prior",
         )
     return PRIORS[_DEFAULTS[setting]](**parameters)
 
@@ -81,7 +82,7 @@ def resolve_prior(
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         estimator.set_params(random_state=seed)
     if not isinstance(estimator, BasePrior):
-        estimator.fit(X, roles.plain)
+        estimator.fit(X, roles.as_float())
     else:
         _fit(estimator, X, roles)
     known = read_prior(estimator)
@@ -97,5 +98,5 @@ def _fit(estimator: BasePrior, X: Any, roles: Roles) -> None:
     if doubt is None or asked == "ignore":
         return
     if asked == "raise" and roles.setting != "PNU":
-        raise PriorNotIdentifiedError(doubt)
+        raise PriorNotIdentifiedError(doubt, about="prior")
     warnings.warn(doubt, PnuaucWarning, stacklevel=4)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from pnuauc.risks import gamma_bar
+from pnuauc._risks import gamma_bar
 from pnuauc.selection._counts import FoldCounts
 
 __all__ = ["CRITERIA", "Criterion", "risk_covariance", "validation_risks"]
