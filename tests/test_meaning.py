@@ -113,11 +113,11 @@ def test_table_and_estimators_use_the_same_prior(n_negative):
     pa = pytest.importorskip("pyarrow")
     labels = [None if code == -1 else int(code) for code in roles]
     table = pa.table({**{f"x{j}": X[:, j] for j in range(5)}, "y": pa.array(labels, pa.int8())})
-    quick = {"n_basis": 10, "folds": 2, "importance": False, "random_state": 0}
+    quick = {"n_centers": 10, "folds": 2, "importance": False, "random_state": 0}
     fit = fit_table(table, "y", **quick)
     encoded = fit.encoder.transform(table.drop_columns(["y"]))
     for kind in (AUCClassifier, AUCClassifierCV):
-        model = kind(prior="auto", n_basis=10, random_state=0).fit(encoded, roles)
+        model = kind(prior="auto", n_centers=10, random_state=0).fit(encoded, roles)
         assert fit.findings["prior"]["value"] == model.class_prior_.value
         assert fit.findings["prior"]["std_error"] == model.class_prior_.std_error
     given = fit_table(table, "y", prior=(0.1, 0.3), **quick)
@@ -127,7 +127,9 @@ def test_table_and_estimators_use_the_same_prior(n_negative):
 @pytest.mark.parametrize("kind", [AUCClassifier, AUCClassifierCV])
 def test_random_state_fixes_an_estimated_prior_and_the_scores(kind):
     X, roles = rows(0)
-    first, second, other = (kind(n_basis=10, random_state=seed).fit(X, roles) for seed in (0, 0, 1))
+    first, second, other = (
+        kind(n_centers=10, random_state=seed).fit(X, roles) for seed in (0, 0, 1)
+    )
     assert first.prior_ == second.prior_
     np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
     assert first.prior_ != other.prior_
@@ -136,12 +138,12 @@ def test_random_state_fixes_an_estimated_prior_and_the_scores(kind):
 @pytest.mark.parametrize("kind", [AUCClassifier, AUCClassifierCV])
 def test_estimators_take_every_form_of_a_prior(kind):
     X, roles = rows(40)
-    number = kind(prior=0.2, n_basis=10, random_state=0).fit(X, roles)
+    number = kind(prior=0.2, n_centers=10, random_state=0).fit(X, roles)
     assert number.prior_estimator_ is None
     for prior in ((0.1, 0.3), ClassPrior.from_interval(0.1, 0.3), number.class_prior_):
-        model = kind(prior=prior, n_basis=10, random_state=0).fit(X, roles)
+        model = kind(prior=prior, n_centers=10, random_state=0).fit(X, roles)
         assert model.prior_ == pytest.approx(0.2)
         np.testing.assert_allclose(model.decision_function(X), number.decision_function(X))
     estimate = ClassPrior(0.0, 0.0, 0.05, std_error=0.02, source="estimated by hand")
-    model = kind(prior=estimate, n_basis=10, random_state=0).fit(X, roles)
+    model = kind(prior=estimate, n_centers=10, random_state=0).fit(X, roles)
     assert (model.prior_, model.class_prior_.value) == (0.01, 0.0)
