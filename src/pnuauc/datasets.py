@@ -296,7 +296,8 @@ def _binary(labels: NDArray[Any], positive: str) -> NDArray[np.int8]:
     names = [v.removesuffix(".0") for v in values]
     if len(values) != 2 or wanted.removesuffix(".0") not in names:
         raise ValueError(f"Expected two labels with {wanted} among them, got {', '.join(names)}.")
-    return (index == names.index(wanted.removesuffix(".0"))).astype(np.int8)
+    y: NDArray[np.int8] = (index == names.index(wanted.removesuffix(".0"))).astype(np.int8)
+    return y
 
 
 def _cache() -> Path:
@@ -378,6 +379,13 @@ class PNUSample(NamedTuple):
     X_test: Any
     y_test: NDArray[np.int8]
     rows: NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        n = [int((self.y == code).sum()) for code in (1, 0, -1)]
+        return (
+            f"PNUSample({n[0]} positive, {n[1]} negative, {n[2]} unlabelled rows of "
+            f"{self.X.shape[1]} columns, {len(self.y_test)} test rows)"
+        )
 
 
 def sample_pnu(

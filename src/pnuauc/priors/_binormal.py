@@ -57,7 +57,8 @@ class RankCounts(NamedTuple):
     def pooled_share(self, shares: Floats) -> Floats:
         """t* of the pool for shares t of U."""
         n_p, n_n, n_u = (role.sum() for role in self[1:])
-        return (n_p + shares * n_u) / (n_p + n_n + n_u)
+        pooled: Floats = (n_p + shares * n_u) / (n_p + n_n + n_u)
+        return pooled
 
     def mirrored(self) -> RankCounts:
         """The same rows with P and N swapped and the scores negated."""
