@@ -13,6 +13,7 @@ from pnuauc.metrics._estimate import (
     auc_from_counts,
     prior_sensitivity,
 )
+from pnuauc.metrics._held_out import held_out_scores
 from pnuauc.metrics._proportions import Interval
 from pnuauc.metrics._roc import (
     RocEstimate,
@@ -38,6 +39,7 @@ __all__ = [
     "auc_estimate",
     "auc_from_counts",
     "compare_auc",
+    "held_out_scores",
     "make_auc_scorer",
     "prior_sensitivity",
     "roc_curve_estimate",
