@@ -274,7 +274,7 @@ def _check_variation(X: Any) -> None:
 def rows_by_role(
     roles: Roles, weight: NDArray[np.float64] | None = None
 ) -> dict[str, NDArray[np.intp]]:
-    """Row numbers by role letter; rows of weight zero are nobody's."""
+    """Row numbers by role letter; rows of weight zero are left out."""
     rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
     if weight is None:
         return rows

@@ -9,6 +9,7 @@ __all__ = [
     "MissingExtraError",
     "MissingRoleError",
     "ModelFileError",
+    "OutputError",
     "PnuaucWarning",
     "PriorNotIdentifiedError",
 ]
@@ -52,6 +53,10 @@ class InputError(_RequestError):
 
 class ModelFileError(InputError):
     """A model file is damaged, foreign, from a newer version, or holds what is not trusted."""
+
+
+class OutputError(OSError):
+    """Files could not be written; the message says which are old and which are new."""
 
 
 class MissingExtraError(ImportError):

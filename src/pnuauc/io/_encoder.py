@@ -249,7 +249,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ in and out of a file
 
     def spec(self) -> dict[str, Any]:
-        """What was learned, apart from the numbers, as JSON can say it."""
+        """What was learned, apart from the numbers, as JSON values."""
         check_is_fitted(self, "encoding_")
         return self.encoding_.spec()
 

@@ -162,7 +162,7 @@ class TrainedGrid:
     def choose(
         self, selection: str = "average", validation: str = "combined", temperature: float = 0.5
     ) -> ChosenModel:
-        """The model that the validation speaks for, fitted on all rows.
+        """The model that the validation prefers, fitted on all rows.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class ChosenModel:
         """sum_c weight_c w_c / spread_c, per scale; only the kept scales are kept."""
         fitted, kept = self._fitted, self.choice.kept
         scale = np.unravel_index(kept, self.grid.shape)[0]
-        # one candidate keeps its own scale; several must speak the same language first
+        # one candidate keeps its own scale; several are brought to one scale first
         spread = np.where(fitted.spread > 0, fitted.spread, 1.0) if len(kept) > 1 else 1.0
         shares = (self.choice.weights / spread)[:, None] * fitted.coef
         wanted = np.unique(scale)
