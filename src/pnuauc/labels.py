@@ -454,7 +454,7 @@ def _assign_foreign(
         raise InputError(
             f"The labels {values[0]!r} and {values[1]!r} do not say which is positive: set "
             f"positive_label to {values[0]!r} or to {values[1]!r}.",
-            about="labels",
+            about="positive",
         )
     renumbered = sorted(values, key=str) == [0, 1, 2]
     raise InputError(

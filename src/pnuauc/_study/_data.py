@@ -135,7 +135,8 @@ def _roles(values: Any, label: str, codes: dict[str, Any]) -> Roles:
     try:
         roles = read_roles(values, **codes)
     except ValueError as error:
-        raise InputError(f"Label column '{label}': {error}", about="labels") from error
+        about = getattr(error, "about", None) or "labels"
+        raise InputError(f"Label column '{label}': {error}", about=about) from error
     named = any(value is not None for value in codes.values())
     return roles if named or roles.announcement is not None else _announced(roles, values)
 
@@ -195,8 +196,28 @@ def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
     table = as_table(data)
     _check_present(table, roles)
     labels = read_labels(table, roles.label, roles.codes)
+    _check_enough(labels, roles.label)
     ids = table.select(list(roles.ids)) if roles.ids else None
     return table.drop_columns([roles.label, *roles.ids, *roles.drop]), labels, ids
+
+
+#: Rows of the one labelled class that learning needs: two folds of two.
+_FEWEST = 4
+
+
+def _check_enough(roles: Roles, label: str) -> None:
+    """Refuse labels of one class alone that are too few to be held out in turn."""
+    if roles.setting not in {"PU", "NU"}:
+        return
+    word, other = ("positive", "negative") if roles.setting == "PU" else ("negative", "positive")
+    n = max(roles.n_positive, roles.n_negative)
+    if n < _FEWEST:
+        raise InputError(
+            f"Label column '{label}' holds {n} {word} row{'s' if n > 1 else ''} and no {other} "
+            f"one: with {word} labels alone at least {_FEWEST} are needed, as some are "
+            "held out in turn; label more rows, of either class.",
+            about="labels",
+        )
 
 
 def _check_present(table: Any, roles: ColumnRoles) -> None:
