@@ -365,7 +365,7 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
     print(f"{room}: {len(found)} possible, {len(sample)} in the sample, {len(due)} to try.")
     if not due:
         return
-    known = reach(room, part["tests"])
+    known = reach(room, [path.relative_to(ROOT).as_posix() for path in _files(part["tests"])])
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder))
         for mutant, source in due:
