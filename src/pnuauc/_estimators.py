@@ -260,6 +260,7 @@ def read_training_rows(
         positive_label=estimator.positive_label,
         negative_label=estimator.negative_label,
         unlabeled_label=estimator.unlabeled_label,
+        unclear="sorted",  # scikit-learn's rule for the two classes of any classifier
     )
     check_consistent_length(X, roles.codes)
     check_range(X)
