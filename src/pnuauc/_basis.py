@@ -24,6 +24,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from pnuauc._ranges import check_range, finite
+
 __all__ = [
     "BASES",
     "GaussianBasis",
@@ -79,6 +81,8 @@ class _ScaleMixin:
 class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
     """Shared by the bases that are built on centres: choose them, remember them."""
 
+    random_state: Any
+
     @property
     def n_features(self) -> int:
         """Features per scale."""
@@ -91,6 +95,7 @@ class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
         self, X: Any, sample_weight: ArrayLike | None, n_centers: int, centers: Any
     ) -> Any:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_range(X)
         if centers is not None:
             fixed = centers if sparse.issparse(centers) else np.asarray(centers, dtype=X.dtype)
             if fixed.ndim != 2 or fixed.shape[1] != X.shape[1]:
@@ -114,7 +119,7 @@ class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
         """Rows -> features: (n, d) -> (n, number of features), in the precision of X."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.features(X)
+        return finite(self.features(X), "The features")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         check_is_fitted(self)
@@ -190,7 +195,8 @@ class GaussianBasis(_CenterBasis):
     def features(self, X: Any) -> NDArray[Any]:
         """``transform`` without validation, for rows that were validated already."""
         out = gaussian_exponents(X, self.centers_, self.width_)
-        return np.exp(out, out=out)
+        np.exp(out, out=out)
+        return out
 
 
 class MultiscaleBasis(_CenterBasis):
@@ -360,13 +366,15 @@ class LinearKernelBasis(_CenterBasis):
 
     def features(self, X: Any) -> NDArray[Any]:
         """``transform`` without validation, for rows that were validated already."""
-        return safe_sparse_dot(X, self.centers_.T, dense_output=True)
+        out: NDArray[Any] = safe_sparse_dot(X, self.centers_.T, dense_output=True)
+        return out
 
 
 class IdentityBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
     """phi(x) = x: linear models in the d features themselves. CSR rows stay CSR."""
 
     row_sized = True
+    n_features_in_: int
 
     @classmethod
     def from_parts(cls, n_features: int) -> IdentityBasis:
@@ -466,7 +474,7 @@ def check_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64
     """Weights as a float64 array, shape (n,), finite, >= 0 and not all zero; None stays None."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(
+    weight: NDArray[np.float64] = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
     )
     if not weight.any():
@@ -555,7 +563,7 @@ def gaussian_exponents(X: Any, centers: Any, width: float) -> NDArray[Any]:
         out *= -0.5 / width**2
         return out
     n, d = X.shape
-    origin = centers.mean(axis=0)
+    origin = _middle(centers)
     left = np.empty((n, d + 2), dtype=X.dtype)
     np.subtract(X, origin, out=left[:, :d])
     left[:, d] = row_norms(left[:, :d], squared=True)
@@ -566,22 +574,29 @@ def gaussian_exponents(X: Any, centers: Any, width: float) -> NDArray[Any]:
     right[d] = -0.5
     right[d + 1] = -0.5 * row_norms(moved, squared=True)
     right /= width**2
-    out = left @ right.astype(X.dtype)
-    return np.minimum(out, 0.0, out=out)
+    product: NDArray[Any] = left @ right.astype(X.dtype)
+    np.minimum(product, 0.0, out=product)
+    return product
+
+
+def _middle(centers: NDArray[Any]) -> NDArray[Any]:
+    """Where most of the centres are; one of them far away does not move it."""
+    return np.asarray(np.median(centers, axis=0), dtype=centers.dtype)
 
 
 def squared_distances(X: Any, centers: Any) -> NDArray[Any]:
     """|x - c|^2 for all rows and centres by one matrix product: (n, d), (b, d) -> (n, b).
 
-    Dense rows are first moved by the centres' mean, so a large common offset costs no digits;
-    CSR rows are not (that would densify them).
+    Dense rows are first moved by the centres' median, so a large common offset costs no digits,
+    nor does one centre far away; CSR rows are not (that would densify them).
     """
     if not sparse.issparse(X) and not sparse.issparse(centers):
-        origin = centers.mean(axis=0)
+        origin = _middle(centers)
         X = X - origin
         centers = centers - origin
-    out = safe_sparse_dot(X, centers.T, dense_output=True)
+    out: NDArray[Any] = safe_sparse_dot(X, centers.T, dense_output=True)
     out *= -2.0
     out += row_norms(X, squared=True)[:, np.newaxis]
     out += row_norms(centers, squared=True)
-    return np.maximum(out, 0.0, out=out)
+    np.maximum(out, 0.0, out=out)
+    return out
