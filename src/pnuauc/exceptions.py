@@ -12,6 +12,7 @@ __all__ = [
     "OutputError",
     "PnuaucWarning",
     "PriorNotIdentifiedError",
+    "PriorRefutedError",
 ]
 
 
@@ -45,6 +46,10 @@ class MissingRoleError(_RequestError):
 
 class PriorNotIdentifiedError(_RequestError):
     """The data cannot tell the share of positives among the unlabelled rows."""
+
+
+class PriorRefutedError(_RequestError):
+    """The scores rule out the prior: under it no AUC in [0, 1] goes with them."""
 
 
 class InputError(_RequestError):
