@@ -45,13 +45,13 @@ def bare(model_path: str, path: str) -> None:
 
     model = load_model(model_path)
     names = [c.name for c in model.encoder.columns_]
-    _, scaler = (step for _, step in model.encoder.transformers_["number"].steps)
+    mean, scale = model.encoder.encoding_.mean, model.encoder.encoding_.scale
     started, cpu = time.perf_counter(), time.process_time()
     n, total = 0, 0.0
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=65_536, columns=names):
             X = np.column_stack([batch.column(j).to_numpy() for j in range(len(names))])
-            X = (X - scaler.mean_) / scaler.scale_
+            X = (X - mean) / scale
             scores = model.score_encoded(X, n_threads=1)
             n, total = n + len(scores), total + float(scores.sum())
     seconds = time.perf_counter() - started

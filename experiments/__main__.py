@@ -1,8 +1,8 @@
-"""``python -m experiments NAME``: run what is missing, then print ours beside the paper's.
+"""``python -m experiments NAME``: run what is missing, then show what is there.
 
 python -m experiments table4 --trials 10 --data DIR
-python -m experiments figure6
-python -m experiments report         # docs/reproduction.md from the committed results
+python -m experiments figure6 --show  # run nothing
+python -m experiments report          # docs/ from the committed results
 python -m experiments list
 """
 
@@ -15,8 +15,6 @@ from pathlib import Path
 
 __all__ = ["main"]
 
-_THEIRS = {"table1": "1", "table3": "3"}
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run one experiment, or write the report; return the exit code."""
@@ -26,13 +24,12 @@ def main(argv: list[str] | None = None) -> int:
             print(f"The data folder {options.data} does not exist.", file=sys.stderr)
             return 2
         os.environ["PNUAUC_DATA"] = str(options.data)  # worker processes inherit it
-    from experiments import commands  # after PNUAUC_DATA is set
-
     try:
-        return commands.run(options)
+        _run(options)
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 2
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", help="table1 .. table5, figure1 .. figure7, report or list")
+    parser.add_argument("name", help="table1 .. table5, figure1 .. figure7, ..., report or list")
     parser.add_argument("--trials", type=int, help="trials a cell; default as configured")
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--data-set", nargs="+", default=[], help="only these data sets")
@@ -56,6 +53,39 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, default=CONFIG)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
     return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    from experiments import report, runner
+    from experiments.config import Config
+
+    config = Config.read(options.config)
+    name = options.name.lower().replace(" ", "")
+    if name == "list":
+        print(_overview(config.experiments))
+    elif name == "report":
+        for path in report.write(config, options.results):
+            print(f"Wrote {path}.")
+    elif name in config.experiments:
+        experiment = config[name]
+        if not options.show:
+            wanted = runner.Wanted(
+                options.trials, options.data_set, options.method, options.setting, options.retry
+            )
+            runner.run(experiment, options.results, options.jobs, wanted)
+        print(report.show(experiment, options.results))
+        if known := report.differences(name):
+            print(f"\n{known}")
+    else:
+        known = _overview(config.experiments)
+        raise ValueError(f"There is no experiment {options.name!r}.\n{known}")
+
+
+def _overview(experiments: dict) -> str:
+    known = {name: e.title for name, e in experiments.items()}
+    known["report"] = "docs/ from the results that are there"
+    width = max(map(len, known))
+    return "\n".join(f"{name:{width}s} {known[name]}" for name in sorted(known))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from experiments import priors, variance
 from experiments.config import Config, Setting
-from experiments.summary import PAPER, Cell, cells, paper_methods
+from experiments.summary import Cell, cells, paper_methods, rows_by_cell
 from experiments.tables import TOLERANCE, Table, make_table, within
 
 __all__ = ["Claim", "claims"]
@@ -52,65 +52,49 @@ def _unless_few(verdict: str, trials: list[int]) -> str:
 
 def _variance(config: Config, results: Path) -> Iterator[Claim]:
     """Figures 1 and 2: lowest ratio of variances over eta > 0, by curve."""
-    path = results / "figures12.csv"
-    if not path.exists():
-        return
-    curves: dict[tuple[str, str, str], list[float]] = {}
-    with open(path, newline="") as file:
-        for row in csv.DictReader(file):
-            if float(row["eta"]) > 0:
-                key = (row["figure"], row["train_positive"], row["prior"])
-                curves.setdefault(key, []).append(float(row["ratio"]))
     for figure, what in (("1", "at every training size"), ("2", "at priors .1, .2 and .3")):
-        lowest = {key: min(values) for key, values in curves.items() if key[0] == figure}
+        found = variance.curves(config[f"figure{figure}"], results)
+        lowest = [(c.setting, float(c.ratio[variance.ETAS > 0].min())) for c in found]
         yield Claim(
             f"Figure {figure}",
             f"some eta > 0 brings the variance below that of the PN risk, {what}",
-            _verdict(sum(v < 1 for v in lowest.values()), len(lowest)),
-            ", ".join(f"{v:.2f} (nP = {n}, prior {p})" for (_, n, p), v in lowest.items()),
+            _verdict(sum(v < 1 for _, v in lowest), len(lowest)),
+            ", ".join(f"{v:.2f} (nP = {s['train'][0]}, prior {s.prior})" for s, v in lowest),
         )
 
 
 def _priors(config: Config, results: Path) -> Iterator[Claim]:
     """Tables 1 and 3: the paper's estimators, ours against the printed means."""
-    path = results / "priors.csv"
-    if not path.exists():
-        return
-    with open(path, newline="") as file:
-        rows = list(csv.DictReader(file))
-    for table, method, name, tolerance in (
-        ("1", "penalized_l1", "table1_pu_prior.csv", 0.05),
-        ("3", "energy_V_1.0", "table3_ssl_prior.csv", 0.02),
-    ):
-        ours: dict[tuple[str, int, float], list[float]] = {}
-        for row in rows:
-            if (row["table"], row["method"]) == (table, method):
-                n_labeled = int(row["n_positive"]) + int(row["n_negative"])
-                key = (row["dataset"], n_labeled, float(row["prior"]))
-                ours.setdefault(key, []).append(float(row["estimate"]))
+    for table, method, tolerance in (("1", "penalized_l1", 0.05), ("3", "energy_V_1.0", 0.02)):
+        part = config[f"table{table}"]
+        found = rows_by_cell(part, results)
         gaps, errors = [], []
-        with open(PAPER / name, newline="") as file:
-            for row in csv.DictReader(file):
-                n_labeled = int(row.get("n_labeled", 100))
-                key = (row["dataset"].lower(), n_labeled, float(row["theta_p"]))
-                if key in ours:
-                    mean = float(np.mean(ours[key]))
-                    gaps.append(abs(mean - float(row["estimate"])))
-                    errors.append((abs(mean - key[2]), abs(float(row["estimate"]) - key[2])))
+        for (name, *size, prior), theirs in priors.printed(part).items():
+            rows = [
+                row
+                for (d, s, m), cell in found.items()
+                if (d, s.prior, m) == (name, prior, method)
+                and size in ([], [s.n_positive + s.n_negative])
+                for row in cell
+            ]
+            if rows:
+                mean = float(np.mean([float(row["estimate"]) for row in rows]))
+                gaps.append(abs(mean - theirs))
+                errors.append((abs(mean - prior), abs(theirs - prior)))
         near = sum(gap <= tolerance + 0.005 for gap in gaps)  # the paper prints two digits
         if gaps:
-            mine, theirs = np.mean(errors, axis=0)
+            mine, others = np.mean(errors, axis=0)
             yield Claim(
                 f"Table {table}",
                 f"the paper's estimator gives the printed mean to within {tolerance:g}",
                 _verdict(near, len(gaps)),
                 f"{near} of {len(gaps)} cells; mean error of the cell means {mine:.3f}, in the "
-                f"paper {theirs:.3f}",
+                f"paper {others:.3f}",
             )
 
 
 def _table2(config: Config, results: Path) -> Iterator[Claim]:
-    table = make_table(config, "table2", results)
+    table = make_table(config["table2"], results)
     settings = table.experiment.settings
     near = [within(table, s, TOLERANCE) for s in settings]
     shares = ", ".join(
@@ -153,7 +137,7 @@ def _gap(a: Cell, b: Cell) -> tuple[float, float]:
 
 
 def _table4(config: Config, results: Path) -> Iterator[Claim]:
-    table = make_table(config, "table4", results)
+    table = make_table(config["table4"], results)
     settings = table.experiment.settings
     gaps = [table.mean(s, "pnu_auc") - table.paper_mean(s, "PNU-AUC") for s in settings]
     known = [g for g in gaps if not np.isnan(g)]
@@ -254,7 +238,7 @@ def _against(table: Table, first: str, second: str, statement: str) -> Claim:
 
 
 def _table5(config: Config, results: Path) -> Iterator[Claim]:
-    table = make_table(config, "table5", results)
+    table = make_table(config["table5"], results)
     (setting,) = table.experiment.settings
     ours = {d: table.cell(d, setting, "pnu_auc") for d in table.experiment.data_sets}
     rivals = [m.name for m in paper_methods(table.experiment)[1:]]
@@ -278,8 +262,8 @@ def _table5(config: Config, results: Path) -> Iterator[Claim]:
 
 
 def _figure6(config: Config, results: Path) -> Iterator[Claim]:
-    part = config.experiments["figure6"]
-    found = cells(config, part, results)
+    part = config["figure6"]
+    found = cells(part, results)
     low, high = min(s.noise for s in part.settings), max(s.noise for s in part.settings)
     for prior in sorted({s.prior for s in part.settings}):
         drops, trials = {}, []
@@ -328,8 +312,8 @@ def _paired(a: Cell, b: Cell) -> tuple[float, float]:
 
 
 def _figure7(config: Config, results: Path) -> Iterator[Claim]:
-    part = config.experiments["figure7"]
-    found = cells(config, part, results)
+    part = config["figure7"]
+    found = cells(part, results)
     for d in part.data_sets:
         steps = [(s, found.get((d, s, part.methods[0].name), Cell(()))) for s in part.settings]
         steps = [(s, c) for s, c in steps if c.n > 1]
@@ -355,7 +339,7 @@ def _times(config: Config, results: Path) -> Iterator[Claim]:
         ("Figure 5", "table5"): [faster, faster, faster],
     }
     for (about, name), sayings in says.items():
-        table = make_table(config, name, results)
+        table = make_table(config[name], results)
         ours, *rivals = paper_methods(table.experiment)
         for rival, (words, bound) in zip(rivals, sayings, strict=True):
             ratios = []

@@ -1,16 +1,17 @@
 """The configuration file, read into plan: which rows there are to compute.
 
 A row of results is one (experiment, data set, setting, method, seed). Rows of methods that share
-one fit form a job; a job is what a worker is given.
+one fit form a job; a job is what a worker is given, and holds everything it needs to know.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,6 @@ from pnuauc.datasets import TEXT
 __all__ = ["CONFIG", "Config", "Experiment", "Job", "Method", "Setting"]
 
 CONFIG = Path(__file__).with_name("config.toml")
-#: What does not belong to the estimator itself.
-_AROUND = ("label", "paper", "trials", "scale")
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class Setting:
     fill : "all_real" (an error where rows run out), "as_many_as_there_are" (fewer unlabelled
     rows) or "resample" (unlabelled rows drawn with replacement).
     noise : added to the true prior before a method is told it.
+    more : what else an experiment's settings differ in, as (name, value) pairs.
     """
 
     n_positive: int
@@ -43,16 +43,35 @@ class Setting:
     prior: float
     fill: str = "all_real"
     noise: float = 0.0
+    more: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def read(cls, line: dict[str, Any]) -> Setting:
+        """Keys that are not a field's name go to ``more``."""
+        known = {f.name for f in dataclasses.fields(cls)} - {"more"}
+        rest = tuple(
+            (k, tuple(v) if isinstance(v, list) else v) for k, v in line.items() if k not in known
+        )
+        return cls(**{k: v for k, v in line.items() if k in known}, more=rest)
+
+    def __getitem__(self, name: str) -> Any:
+        """``setting["shift"]``: one of ``more``."""
+        return dict(self.more)[name]
 
     @property
     def key(self) -> str:
         name = f"P{self.n_positive} N{self.n_negative} U{self.n_unlabeled} prior={self.prior:g}"
-        return name if self.noise == 0 else f"{name} noise={self.noise:+g}"
+        extra = [("noise", f"{self.noise:+g}")] if self.noise else []
+        return " ".join([name, *(f"{k}={v}" for k, v in (*extra, *self.more))])
 
 
 @dataclass(frozen=True)
 class Method:
-    """One line under [methods]; ``settings`` is what its kind needs to know."""
+    """One line under [methods], or under the experiment's own methods.
+
+    settings : what its kind needs to know; ``prior_rule``: the line of [priors] that
+    ``settings["prior"]`` names, if it names one.
+    """
 
     name: str
     label: str
@@ -60,22 +79,21 @@ class Method:
     trials: int | None
     scale: str | None
     settings: dict[str, Any]
+    prior_rule: dict[str, Any] | None = None
 
-    @property
-    def fit_key(self) -> str:
-        """Methods with equal keys can be read off one fit."""
-        free = (
-            ("selection", "validation") if self.settings["kind"] == "auc_grid" else ("selection",)
-        )
-        shared = {k: v for k, v in self.settings.items() if k not in free}
-        return json.dumps([self.scale, shared], sort_keys=True)
+    @classmethod
+    def read(cls, name: str, line: dict[str, Any], priors: dict[str, Any]) -> Method:
+        around = {"label": name, "paper": None, "trials": None, "scale": None}
+        settings = {k: v for k, v in line.items() if k not in around}
+        known = {k: line.get(k, default) for k, default in around.items()}
+        return cls(name, **known, settings=settings, prior_rule=priors.get(settings.get("prior")))
 
 
 @dataclass(frozen=True)
 class Job:
-    """Work for one process: one sample, one fit, one row for each method."""
+    """Work for one process: one seed of one setting on one data set, one row for each method."""
 
-    experiment: str
+    experiment: Experiment
     data_set: str
     setting: Setting
     seed: int
@@ -83,42 +101,74 @@ class Job:
 
     def key(self, method: Method) -> tuple[str, ...]:
         """What tells a row from every other."""
-        return (self.experiment, self.data_set, self.setting.key, method.name, str(self.seed))
+        cell = (self.data_set, self.setting.key, method.name, str(self.seed))
+        return (self.experiment.rows_of, *cell)
+
+    def scale(self) -> str:
+        """How columns are scaled: the same for all methods of a job."""
+        return self.experiment.scale(self.methods[0], self.data_set)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure."""
+    """One table, figure or study.
+
+    kind : a name of ``kinds.KINDS``, which says how its rows are computed and shown.
+    rows_of : the experiment whose rows these are: its own name, unless it is a further view.
+    protocol : the file's [protocol] with the experiment's own changes.
+    options : all further keys of its part of the file, for its kind to read.
+    """
 
     name: str
+    rows_of: str
+    kind: str
     title: str
     trials: int
     data_sets: tuple[str, ...]
     settings: tuple[Setting, ...]
     methods: tuple[Method, ...]
+    protocol: dict[str, Any] = field(default_factory=dict)
+    generated: dict[str, dict[str, Any]] = field(default_factory=dict)
     paper: str | None = None
     text_trials: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def timed(self) -> Setting:
         """The setting whose times are drawn: lowest prior, most labelled rows, as in the paper."""
         return min(self.settings, key=lambda s: (s.prior, -s.n_positive - s.n_negative))
 
+    def scale(self, method: Method, data_set: str) -> str:
+        """The method's own, else the protocol's; text stays as it is (scaling would fill it)."""
+        return "none" if data_set in TEXT else str(method.scale or self.protocol["scale"])
+
+    def fingerprint(self, method: Method, data_set: str) -> str:
+        """Eight characters that change when the protocol, an option or the method's line does."""
+        protocol = {**self.protocol, "scale": self.scale(method, data_set)}
+        parts = [protocol, method.prior_rule, method.settings]
+        parts += [self.options] if self.options else []
+        text = json.dumps(parts, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
     def jobs(
         self,
+        group: Callable[[Method], str],
         trials: int | None = None,
         data_sets: Sequence[str] = (),
         methods: Sequence[str] = (),
         settings: Sequence[str] = (),
     ) -> Iterator[Job]:
-        """All jobs, trial by trial, so that a run cut short leaves equal counts everywhere."""
+        """All jobs, trial by trial, so that a run cut short leaves equal counts everywhere.
+
+        Methods of the same ``group`` share a job.
+        """
         wanted = [m for m in self.methods if not methods or m.name in methods]
         for seed in range(self.trials if trials is None else trials):
-            due = [m for m in wanted if m.trials is None or seed < m.trials]
             groups: dict[str, list[Method]] = {}
-            for method in due:
-                groups.setdefault(method.fit_key, []).append(method)
-            for setting, data_set, group in itertools.product(
+            for method in wanted:
+                if method.trials is None or seed < method.trials:
+                    groups.setdefault(group(method), []).append(method)
+            for setting, data_set, members in itertools.product(
                 self.settings, self.data_sets, groups.values()
             ):
                 if data_sets and data_set not in data_sets:
@@ -127,71 +177,66 @@ class Experiment:
                     continue
                 if data_set in TEXT and self.text_trials is not None and seed >= self.text_trials:
                     continue
-                yield Job(self.name, data_set, setting, seed, tuple(group))
+                yield Job(self, data_set, setting, seed, tuple(members))
 
 
 @dataclass(frozen=True)
 class Config:
     """The whole file."""
 
-    protocol: dict[str, Any]
-    generated: dict[str, dict[str, Any]]
-    priors: dict[str, dict[str, Any]]
     experiments: dict[str, Experiment]
 
     @classmethod
     def read(cls, path: Path = CONFIG) -> Config:
         with open(path, "rb") as file:
             raw = tomllib.load(file)
-        methods = {name: _method(name, line) for name, line in raw["methods"].items()}
-        experiments = {
-            name: _experiment(name, part, methods) for name, part in raw["experiments"].items()
-        }
-        return cls(raw["protocol"], raw.get("generated", {}), raw.get("priors", {}), experiments)
+        return cls({name: _experiment(name, part, raw) for name, part in _parts(raw)})
 
-    def scale(self, method: Method, data_set: str) -> str:
-        """The method's own, else the protocol's; text stays as it is (scaling would fill it)."""
-        return "none" if data_set in TEXT else str(method.scale or self.protocol["scale"])
-
-    def fingerprint(self, method: Method, data_set: str) -> str:
-        """Eight characters that change when the protocol or the method's own line does."""
-        protocol = {**self.protocol, "scale": self.scale(method, data_set)}
-        prior = self.priors.get(method.settings.get("prior", ""))
-        text = json.dumps([protocol, prior, method.settings], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+    def __getitem__(self, name: str) -> Experiment:
+        return self.experiments[name]
 
 
-def _method(name: str, line: dict[str, Any]) -> Method:
-    settings = {k: v for k, v in line.items() if k not in _AROUND}
-    return Method(
-        name,
-        line.get("label", name),
-        line.get("paper"),
-        line.get("trials"),
-        line.get("scale"),
-        settings,
-    )
+def _parts(raw: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """An experiment with ``rows_of = OTHER`` is another view of that one's rows."""
+    parts = raw["experiments"]
+    for name, part in parts.items():
+        yield name, {**parts[part["rows_of"]], **part} if "rows_of" in part else part
 
 
-def _experiment(name: str, part: dict[str, Any], methods: dict[str, Method]) -> Experiment:
-    unknown = [m for m in part["methods"] if m not in methods]
+#: Keys that are read into fields of their own; the others are the experiment's options.
+_READ = (
+    *("kind", "title", "trials", "data_sets", "settings", "methods", "protocol"),
+    *("paper", "text_trials", "noise", "rows_of"),
+)
+
+
+def _experiment(name: str, part: dict[str, Any], raw: dict[str, Any]) -> Experiment:
+    lines, priors = raw.get("methods", {}), raw.get("priors", {})
+    listed = part["methods"]
+    own = listed if isinstance(listed, dict) else {}
+    unknown = [m for m in listed if m not in own and m not in lines]
     if unknown:
         raise ValueError(
             f"experiments.{name} asks for the method {unknown[0]!r}, which has no line under "
             "[methods]: add one, or take the name out."
         )
     settings = tuple(
-        Setting(**line, noise=noise)
+        dataclasses.replace(Setting.read(line), noise=noise)
         for line in part["settings"]
         for noise in part.get("noise", [0.0])
     )
     return Experiment(
         name,
+        part.get("rows_of", name),
+        part.get("kind", "rankers"),
         part["title"],
         int(part["trials"]),
         tuple(part["data_sets"]),
         settings,
-        tuple(methods[m] for m in part["methods"]),
+        tuple(Method.read(m, own.get(m) or lines.get(m, {}), priors) for m in listed),
+        {**raw["protocol"], **part.get("protocol", {})},
+        raw.get("generated", {}),
         part.get("paper"),
         part.get("text_trials"),
+        {k: v for k, v in part.items() if k not in _READ},
     )

@@ -1,40 +1,41 @@
 """Do the standard errors and intervals of ``auc_estimate`` hold what they promise?
 
-    python -m experiments.coverage                  # experiments/results/coverage.csv
-    python -m experiments.coverage --study weights  # experiments/results/combination_weights.csv
+``python -m experiments coverage`` and, for the combination's weights, ``... weights``.
 
-Scores: positives N(1, 1), negatives N(0, 1), unlabelled a mixture (the number of positives in U is
-itself binomial); "tied" rounds them to the four values -1, 0, 1, 2; "skewed" are exponentials of
-mean 3 and 1, where the two-Gaussians model behind the combination's weights is wrong. The true
-AUC is known in closed form. One line per (sizes, prior, scores, method); lines already in the file
-are kept, so an interrupted run goes on where it stopped.
+Scores (the "data sets"): positives N(1, 1), negatives N(0, 1), unlabelled a mixture (the number of
+positives in U is itself binomial); "tied" rounds them to the four values -1, 0, 1, 2; "skewed" are
+exponentials of mean 3 and 1, where the two-Gaussians model behind the combination's weights is
+wrong. The true AUC is known in closed form. A row sums up ``draws`` draws.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from experiments.config import Experiment, Job, Setting
+from experiments.kinds import Kind, together
+from experiments.summary import finished, markdown_table
 from pnuauc.labels import Roles
 from pnuauc.metrics import ScoreCounts, auc_from_counts
 
-RESULTS = Path(__file__).parent / "results"
-SIZES = [
-    (10, 40, 1000),
-    (20, 80, 1000),
-    (50, 0, 5000),
-    (100, 100, 10000),
-    (80, 20, 1000),
-    (50, 50, 2000),
-]
-PRIORS = [0.1, 0.3]
-KINDS = ["gaussian", "tied", "skewed"]
-METHODS = ["pn", "pu", "nu", "combined"]
-KEY = ["n_positive", "n_negative", "n_unlabeled", "prior", "scores", "method"]
+__all__ = ["COVERAGE", "WEIGHTS"]
+
+SCORES = ["gaussian", "tied", "skewed"]  # their order seeds the draws
+SINGLE = ["pn", "pu", "nu"]
+FIRST_SEED = 20170001
+
+
+def _sizes(setting: Setting) -> tuple[int, int, int]:
+    return setting.n_positive, setting.n_negative, setting.n_unlabeled
+
+
+def _generator(job: Job, *more: int) -> np.random.Generator:
+    sizes, prior = _sizes(job.setting), int(100 * job.setting.prior)
+    return np.random.default_rng([FIRST_SEED + job.seed, *sizes, prior, *more])
 
 
 def draw(
@@ -65,26 +66,27 @@ def true_auc(kind: str) -> float:
     return float(p @ (np.cumsum(n) - n / 2))
 
 
-def simulate(
-    sizes: tuple[int, int, int], prior: float, kind: str, draws: int, seed: int
-) -> dict[str, dict[str, float]]:
+def run(job: Job) -> list[dict[str, Any]]:
     """All methods on the same draws: coverage, standard errors, and plainer intervals."""
-    rng = np.random.default_rng([seed, *sizes, int(100 * prior), KINDS.index(kind)])
-    methods = METHODS if sizes[1] else ["pu", "combined"]
-    kept: dict[str, list[tuple[float, float, float, float]]] = {m: [] for m in methods}
+    sizes, prior, kind = _sizes(job.setting), job.setting.prior, job.data_set
+    rng, draws = _generator(job, SCORES.index(kind)), job.experiment.options["draws"]
+    singles = SINGLE if sizes[1] else ["pu"]
+    kept: dict[str, list[tuple[float, ...]]] = {m: [] for m in (*singles, "combined")}
     for _ in range(draws):
         counts = ScoreCounts.from_rows(*draw(rng, sizes, prior, kind))
-        for method in methods:
+        for method, values in kept.items():
             r = auc_from_counts(counts, prior, method)
-            kept[method].append((r.value, r.std_error, r.low, r.high))
-    table = {m: np.array(rows) for m, rows in kept.items()}
-    truth = true_auc(kind)
-    singles = [m for m in methods if m != "combined"]
+            values.append((r.value, r.std_error, r.low, r.high))
+    table = {m: np.array(values) for m, values in kept.items()}
     best_sd = min(table[m][:, 0].std() for m in singles)
     best_se = np.min([table[m][:, 1] for m in singles], axis=0)
-    return {m: _summary(rows, truth, best_sd, best_se, sizes) for m, rows in table.items()} | {
-        "_pn_se": {"mean": float(table["pn"][:, 1].mean()) if "pn" in table else float("nan")}
-    }
+    pn = table["pn"][:, 1].mean() if "pn" in table else np.nan
+    return [
+        {"method": m.name, "mean_se_over_pn": table[m.name][:, 1].mean() / pn}
+        | _summary(table[m.name], true_auc(kind), best_sd, best_se, sizes)
+        for m in job.methods
+        if m.name in table
+    ]
 
 
 def _summary(
@@ -107,39 +109,6 @@ def _summary(
     }
 
 
-def coverage(draws: int, seed: int, path: Path) -> None:
-    """Run what is missing in ``path`` and write it line by line."""
-    done = set()
-    if path.exists():
-        with path.open() as lines:
-            done = {tuple(row[k] for k in KEY) for row in csv.DictReader(lines)}
-    for sizes in SIZES:
-        for prior in PRIORS:
-            for kind in KINDS:
-                key = tuple(str(v) for v in (*sizes, prior, kind))
-                if (*key, "combined") in done:
-                    continue
-                results = simulate(sizes, prior, kind, draws, seed)
-                pn = results.pop("_pn_se")["mean"]
-                for method, numbers in results.items():
-                    mean_se = numbers["mean_se_over_sd"] * numbers["simulated_sd"]
-                    row = dict(zip(KEY, (*key, method), strict=True), draws=draws)
-                    row |= {k: f"{v:.4f}" for k, v in numbers.items()}
-                    row["mean_se_over_pn"] = f"{mean_se / pn:.4f}"
-                    append(path, row)
-                print(*key, {m: f"{r['coverage']:.3f}" for m, r in results.items()}, flush=True)
-
-
-def append(path: Path, row: dict[str, object]) -> None:
-    """Add one line, with the header first where the file is new."""
-    new = not path.exists()
-    with path.open("a", newline="") as out:
-        writer = csv.DictWriter(out, list(row))
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
 def sample_covariance(p: np.ndarray, n: np.ndarray, u: np.ndarray, prior: float) -> np.ndarray:
     """Covariance matrix of (PN, PU, NU) by Hoeffding projections, independent of the package."""
 
@@ -157,47 +126,59 @@ def sample_covariance(p: np.ndarray, n: np.ndarray, u: np.ndarray, prior: float)
     return sum(np.cov(block) / len(block[0]) for block in blocks)  # type: ignore[return-value]
 
 
-def weights_study(draws: int, seed: int, path: Path) -> None:
+def run_weights(job: Job) -> list[dict[str, Any]]:
     """What weights from the raw covariance matrix cost, against those of "combined"."""
-    path.unlink(missing_ok=True)
-    for sizes, prior in [(s, t) for s in SIZES if s[1] for t in PRIORS]:
-        rng = np.random.default_rng([seed, *sizes, int(100 * prior)])
-        kept: dict[str, list[tuple[float, float, float]]] = {"raw": [], "steadied": []}
-        singles = []
-        for _ in range(draws):
-            roles, scores = draw(rng, sizes, prior, "gaussian")
-            parts = (scores[rows] for rows in (roles.positive, roles.negative, roles.unlabeled))
-            matrix = sample_covariance(*parts, prior)
-            counts = ScoreCounts.from_rows(roles, scores)
-            values = np.array([auc_from_counts(counts, prior, m).value for m in METHODS[:3]])
-            raw = np.linalg.solve(matrix, np.ones(3))
-            steadied = list(auc_from_counts(counts, prior, "combined").weights.values())
-            for name, w in (("raw", raw / raw.sum()), ("steadied", np.array(steadied))):
-                kept[name].append((w @ values, np.sqrt(w @ matrix @ w), w[1]))
-            singles.append(values)
-        best = np.std(singles, axis=0).min()
-        for name, rows in kept.items():
-            value, se, w_pu = np.array(rows).T
-            row: dict[str, object] = dict(zip(KEY[:4], (*sizes, prior), strict=True))
-            row |= {"weights": name, "draws": draws}
-            row["sd_over_best_single"] = f"{value.std() / best:.4f}"
-            row["mean_se_over_sd"] = f"{se.mean() / value.std():.4f}"
-            row["sd_of_weight_pu"] = f"{w_pu.std():.3f}"
-            append(path, row)
+    rng, prior = _generator(job), job.setting.prior
+    kept: dict[str, list[tuple[float, ...]]] = {"raw": [], "steadied": []}
+    singles = []
+    for _ in range(job.experiment.options["draws"]):
+        roles, scores = draw(rng, _sizes(job.setting), prior, job.data_set)
+        parts = (scores[rows] for rows in (roles.positive, roles.negative, roles.unlabeled))
+        matrix = sample_covariance(*parts, prior)
+        counts = ScoreCounts.from_rows(roles, scores)
+        values = np.array([auc_from_counts(counts, prior, m).value for m in SINGLE])
+        raw = np.linalg.solve(matrix, np.ones(3))
+        steadied = list(auc_from_counts(counts, prior, "combined").weights.values())
+        for name, w in (("raw", raw / raw.sum()), ("steadied", np.array(steadied))):
+            kept[name].append((w @ values, np.sqrt(w @ matrix @ w), w[1]))
+        singles.append(values)
+    best = np.std(singles, axis=0).min()
+    rows = []
+    for method in job.methods:
+        value, se, w_pu = np.array(kept[method.name]).T
+        rows.append(
+            {
+                "method": method.name,
+                "sd_over_best_single": value.std() / best,
+                "mean_se_over_sd": se.mean() / value.std(),
+                "sd_of_weight_pu": w_pu.std(),
+            }
+        )
+    return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", choices=["coverage", "weights"], default="coverage")
-    parser.add_argument("--draws", type=int, default=4000)
-    parser.add_argument("--seed", type=int, default=20170001)
-    args = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
-    if args.study == "coverage":
-        coverage(args.draws, args.seed, RESULTS / "coverage.csv")
-    else:
-        weights_study(args.draws, args.seed, RESULTS / "combination_weights.csv")
+def show(experiment: Experiment, results: Path) -> str:
+    """Every row, as a Markdown table of its columns."""
+    columns = COVERAGE.columns if experiment.kind == "coverage" else WEIGHTS.columns
+    return markdown_table(
+        [
+            {"scores": row["data_set"], "setting": row["setting"], "method": row["method"]}
+            | {c: f"{float(row[c]):.3f}" for c in columns}
+            for row in finished(experiment, results)
+        ]
+    )
 
 
-if __name__ == "__main__":
-    main()
+COVERAGE = Kind(
+    run,
+    show,
+    (
+        *("truth", "coverage", "plain_z", "plain_t", "bias_in_sd", "simulated_sd"),
+        *("mean_se_over_sd", "rms_se_over_sd", "sd_over_best_single"),
+        *("max_se_over_best_single", "mean_se_over_pn"),
+    ),
+    together,
+)
+WEIGHTS = Kind(
+    run_weights, show, ("sd_over_best_single", "mean_se_over_sd", "sd_of_weight_pu"), together
+)

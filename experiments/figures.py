@@ -1,4 +1,4 @@
-"""Figures 3 to 7 as PNG and SVG, with the numbers behind them as CSV; 1 and 2 in figures12.
+"""Figures 3 to 7 as PNG and SVG, with the numbers behind them as CSV; 1 and 2 in ``variance``.
 
 The paper's figures are drawings: no numbers of theirs are at hand, so what its text says of each
 figure is what ours is held against (see ``report``).
@@ -6,20 +6,20 @@ figure is what ours is held against (see ``report``).
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.config import Config, Setting
-from experiments.summary import Cell, cells
+from experiments.config import Experiment, Setting
+from experiments.rankers import RANKERS
+from experiments.summary import Cell, cells, write_csv
 
-__all__ = ["DRAW", "draw_times", "draw_variance"]
+__all__ = ["SCALABILITY", "SENSITIVITY", "TIMES", "pyplot", "save"]
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -29,51 +29,34 @@ def _pyplot() -> Any:
     return plt
 
 
-def _save(figure: Any, name: str, lines: list[dict[str, object]], results: Path) -> str:
+def save(figure: Any, name: str, lines: list[dict[str, object]], results: Path) -> str:
     """NAME.png, NAME.svg and NAME_summary.csv; returns the numbers as a Markdown table."""
     if figure.get_layout_engine() is None:
         figure.tight_layout()
     for kind, meta in (("png", {}), ("svg", {"Date": None})):
         figure.savefig(results / f"{name}.{kind}", dpi=120, metadata=meta)
-    _pyplot().close(figure)
-    with open(results / f"{name}_summary.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+    pyplot().close(figure)
+    write_csv(results / f"{name}_summary.csv", lines)
     names = list(lines[0])
     rows = [" | ".join("–" if line[n] == "nan" else str(line[n]) for n in names) for line in lines]
-    text = "\n".join([" | ".join(names), " | ".join(["---"] * len(names)), *rows])
-    (results / f"{name}.md").write_text(text + "\n", encoding="utf-8")
-    return text
+    return "\n".join([" | ".join(names), " | ".join(["---"] * len(names)), *rows])
 
 
-def draw_variance(results: Path, trials: int | None) -> None:
-    """Figures 1 and 2, which need no training of ours."""
-    from experiments import figures12
-
-    rows, check = figures12.curves(**({} if trials is None else {"trials": trials}))
-    figures12.RESULTS = results
-    figures12.write(results / "figures12.csv", rows)
-    figures12.write(results / "figures12_check.csv", check)
-    figures12.draw(rows)
-
-
-def draw_times(config: Config, name: str, table: str, results: Path) -> str:
+def draw_times(experiment: Experiment, results: Path) -> str:
     """Processor seconds of one fit with its whole model selection, on a logarithmic axis.
 
     Figure 3: Table 2 at prior 0.1; Figure 4: Table 4 at prior 0.1 and 100 labelled rows; Figure 5:
     Table 5.
     """
-    experiment = config.experiments[table]
     setting = experiment.timed
-    found = cells(config, experiment, results)
+    found = cells(experiment, results)
     methods = [
         m
         for m in experiment.methods
         if m.paper and any(found.get((d, setting, m.name)) for d in experiment.data_sets)
     ]
     lines: list[dict[str, object]] = []
-    plt = _pyplot()
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(9, 3.8))
     width = 0.8 / max(1, len(methods))
     for k, method in enumerate(methods):
@@ -95,11 +78,11 @@ def draw_times(config: Config, name: str, table: str, results: Path) -> str:
         ]
     if not lines:
         plt.close(figure)
-        raise ValueError(f"No row of {table} has a time yet: run python -m experiments {table}.")
+        return "*Not run yet.*"
     axis.set_xticks(range(len(experiment.data_sets)), experiment.data_sets, rotation=45, ha="right")
     axis.set(ylabel="processor seconds", yscale="log", title=setting.key)
     axis.legend(fontsize=8)
-    return _save(figure, name, lines, results)
+    return save(figure, experiment.name, lines, results)
 
 
 def _times(cell: Cell) -> tuple[float, float, int]:
@@ -110,11 +93,10 @@ def _times(cell: Cell) -> tuple[float, float, int]:
     return float(values.mean()), float(error), len(values)
 
 
-def draw_sensitivity(config: Config, results: Path) -> str:
+def draw_sensitivity(experiment: Experiment, results: Path) -> str:
     """Figure 6: AUC against the noise put on the prior; one panel a data set."""
-    experiment = config.experiments["figure6"]
-    found = cells(config, experiment, results)
-    plt = _pyplot()
+    found = cells(experiment, results)
+    plt = pyplot()
     size = (11, 4.2)
     figure, axes = plt.subplots(1, len(experiment.data_sets), figsize=size, layout="constrained")
     lines: list[dict[str, object]] = []
@@ -151,14 +133,13 @@ def draw_sensitivity(config: Config, results: Path) -> str:
         axis.set(title=data_set, xlabel="noise on the prior", ylabel="AUC (%)")
     handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7)
-    return _save(figure, "figure6", lines, results)
+    return save(figure, experiment.name, lines, results)
 
 
-def draw_scalability(config: Config, results: Path) -> str:
+def draw_scalability(experiment: Experiment, results: Path) -> str:
     """Figure 7: AUC and processor time against the number of unlabelled rows."""
-    experiment = config.experiments["figure7"]
-    found = cells(config, experiment, results)
-    plt = _pyplot()
+    found = cells(experiment, results)
+    plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
     lines: list[dict[str, object]] = []
     for data_set in experiment.data_sets:
@@ -182,7 +163,7 @@ def draw_scalability(config: Config, results: Path) -> str:
     left.set(xscale="log", xlabel="unlabelled rows", ylabel="AUC (%)")
     right.set(xscale="log", yscale="log", xlabel="unlabelled rows", ylabel="processor seconds")
     left.legend()
-    return _save(figure, "figure7", lines, results)
+    return save(figure, experiment.name, lines, results)
 
 
 def _scale_line(data_set: str, label: str, setting: Setting, cell: Cell) -> dict[str, object]:
@@ -199,7 +180,6 @@ def _scale_line(data_set: str, label: str, setting: Setting, cell: Cell) -> dict
     }
 
 
-DRAW: dict[str, Callable[[Config, Path], str]] = {
-    "figure6": draw_sensitivity,
-    "figure7": draw_scalability,
-}
+TIMES = replace(RANKERS, show=draw_times)
+SENSITIVITY = replace(RANKERS, show=draw_sensitivity)
+SCALABILITY = replace(RANKERS, show=draw_scalability)

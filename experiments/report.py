@@ -1,31 +1,63 @@
 """docs/reproduction.md from the results that are there: ``python -m experiments report``.
 
 Numbers come from the rows; words that no row can say (what differs, why we think so) come from
-``remarks.toml``.
+``remarks.toml``. Other pages hold tables between ``<!-- results: NAME -->`` and ``<!-- end of
+results -->``, which are filled in by the same command.
 """
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+from experiments import tables
 from experiments.claims import claims
-from experiments.config import Config, tomllib
+from experiments.config import Config, Experiment, tomllib
+from experiments.kinds import kind_of
 from experiments.store import read_rows
 from experiments.summary import cells, trials_of
-from experiments.tables import make_table, markdown
 
-__all__ = ["differences", "priors_part", "write"]
+__all__ = ["differences", "fill", "show", "write"]
 
 HERE = Path(__file__).parent
-DOCS = HERE.parent / "docs" / "reproduction.md"
+DOCS = HERE.parent / "docs"
 
 
-def write(config: Config, results: Path, target: Path = DOCS) -> Path:
-    """Write the whole document; return its path relative to the repository."""
+def write(config: Config, results: Path, docs: Path = DOCS) -> list[Path]:
+    """Write reproduction.md, and the tables of all other pages; return what was written."""
+    target = docs / "reproduction.md"
+    _reproduction(config, results, target)
+    return [target, *(page for page in sorted(docs.glob("*.md")) if fill(page, config, results))]
+
+
+_BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+
+
+def fill(page: Path, config: Config, results: Path) -> bool:
+    """Put what the experiments show between the marks of a page; False where nothing changed."""
+
+    def block(found: re.Match[str]) -> str:
+        begin, name, end = found.groups()
+        return f"{begin}\n{show(config[name], results)}\n\n{end}"
+
+    text = page.read_text(encoding="utf-8")
+    filled = _BLOCK.sub(block, text)
+    if filled != text:
+        page.write_text(filled, encoding="utf-8")
+    return filled != text
+
+
+def show(experiment: Experiment, results: Path) -> str:
+    """What the experiment's kind makes of its rows; also written to NAME.md."""
+    text = kind_of(experiment).show(experiment, results)
+    (results / f"{experiment.name}.md").write_text(text + "\n", encoding="utf-8")
+    return text
+
+
+def _reproduction(config: Config, results: Path, target: Path) -> None:
     remarks = _remarks()
     parts = [
         "# The paper's experiments, run again",
@@ -46,7 +78,6 @@ def write(config: Config, results: Path, target: Path = DOCS) -> Path:
     ]
     target.parent.mkdir(exist_ok=True)
     target.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
-    return target.relative_to(HERE.parent) if target.is_relative_to(HERE.parent) else target
 
 
 def _remarks() -> dict[str, Any]:
@@ -55,8 +86,11 @@ def _remarks() -> dict[str, Any]:
 
 
 def differences(name: str) -> str:
-    """What differs from the paper in one experiment, as a Markdown list."""
-    lines = _remarks().get(name, {}).get("differs", ["Nothing is known to differ."])
+    """What differs from the paper in one of its experiments, as a Markdown list."""
+    remarks = _remarks()
+    if name not in remarks:
+        return ""
+    lines = remarks[name].get("differs", ["Nothing is known to differ."])
     return "\n".join(["What differs from the paper:", "", *(f"- {line}" for line in lines)])
 
 
@@ -87,69 +121,26 @@ def _section(
 
 
 def _body(name: str, config: Config, results: Path, target: Path) -> str:
-    if name in ("table1", "table3"):
-        return priors_part(name[-1], results)
     if name.startswith("table"):
-        text = markdown(make_table(config, name, results))
-        return text.split("\n", 2)[2]  # its heading is ours already
+        return show(config[name], results).removeprefix(f"### {tables.heading(config[name])}\n\n")
     picture = results / f"{name}.svg"
     if not picture.exists():
         return "*Not run yet.*"
     # the documentation is built from its own folder alone, so the picture goes there
     (target.parent / "figures").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(picture, target.parent / "figures" / picture.name)
-    return f"![{name}](figures/{picture.name})\n\n{_numbers(name, config, results)}"
+    return f"![{name}](figures/{picture.name})\n\n{_numbers(config[name], results)}"
 
 
-def _numbers(name: str, config: Config, results: Path) -> str:
-    """The figure's numbers, folded away where they are many."""
-    if name in ("figure1", "figure2"):
-        return _variance_numbers(int(name[-1]), results)
-    table = (results / f"{name}.md").read_text(encoding="utf-8").strip()
-    if name in config.experiments:
-        found = cells(config, config.experiments[name], results)
-        count = f"Trials: {trials_of(found.values())}. "
-    else:
-        count = ""
+def _numbers(experiment: Experiment, results: Path) -> str:
+    """The figure's numbers as last drawn, folded away where they are many."""
+    table = (results / f"{experiment.name}.md").read_text(encoding="utf-8").strip()
+    if experiment.kind == "variance":
+        return table
+    count = ""
+    if experiment.rows_of == experiment.name:
+        count = f"Trials: {trials_of(cells(experiment, results).values())}. "
     return f"{count}<details markdown><summary>Numbers</summary>\n\n{table}\n\n</details>"
-
-
-def _variance_numbers(figure: int, results: Path) -> str:
-    """Lowest ratio of each curve, and where eta > 0 helps."""
-    with open(results / "figures12.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if int(row["figure"]) == figure]
-    lines = [
-        "| trained on (nP, nN) | prior | trials | lowest r | at eta | r < 1 for eta in |",
-        "|---|---|---|---|---|---|",
-    ]
-    curves: dict[tuple[str, ...], list[dict[str, str]]] = {}
-    for row in rows:
-        key = (row["train_positive"], row["train_negative"], row["prior"], row["trials"])
-        curves.setdefault(key, []).append(row)
-    for (n_p, n_n, prior, trials), curve in curves.items():
-        best = min(curve, key=lambda row: float(row["ratio"]))
-        below = [float(row["eta"]) for row in curve if float(row["ratio"]) < 1]
-        span = f"{min(below):g} .. {max(below):g}" if below else "none"
-        lines.append(
-            f"| ({n_p}, {n_n}) | {prior} | {trials} | {float(best['ratio']):.3f} | {best['eta']} "
-            f"| {span} |"
-        )
-    return "\n".join(lines)
-
-
-def priors_part(table: str, results: Path) -> str:
-    """Table 1 or 3: errors over the cells, then every cell beside the paper's."""
-    path = results / "priors.csv"
-    if not path.exists():
-        return "*Not run yet.*"
-    import pandas as pd
-
-    from experiments import priors
-
-    rows = pd.read_csv(path, dtype={"table": str})
-    rows["n_labeled"] = rows.n_positive + rows.n_negative
-    text = f"{priors.errors(rows, table)}\n{priors.side_by_side(rows, table)}".rstrip()
-    return text.replace("nan (nan)", "not run").replace("(nan)", "(–)")
 
 
 def _verdicts(config: Config, results: Path) -> str:

@@ -15,89 +15,120 @@ import sys
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from experiments.adopt import adopt
-from experiments.config import Config, Job
-from experiments.methods import failed, run_job
-from experiments.store import Store, add_run
+from experiments.config import Experiment, Job, Method
+from experiments.kinds import kind_of
+from experiments.store import KEY, Store, add_run
 
-__all__ = ["RESULTS", "run"]
+__all__ = ["RESULTS", "Wanted", "run", "run_job"]
 
 RESULTS = Path(__file__).with_name("results")
 _PACKAGES = ("pnuauc", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def run(
-    config: Config,
-    experiment: str,
-    results: Path = RESULTS,
-    n_jobs: int = 2,
-    trials: int | None = None,
-    data_sets: Sequence[str] = (),
-    methods: Sequence[str] = (),
-    settings: Sequence[str] = (),
-    retry: bool = False,
-) -> Path:
-    """Compute the missing rows of one experiment; return its results file.
+@dataclass(frozen=True)
+class Wanted:
+    """What of an experiment is to be run: everything configured, unless said otherwise."""
 
-    ``trials`` of None means the configured number; ``retry`` has failed rows computed again.
-    """
-    chosen = config.experiments[experiment]
-    jobs = list(chosen.jobs(trials, data_sets, methods, settings))
-    path = results / f"{experiment}.csv"
-    with Store(path) as store:
-        adopt(config, chosen, store, results)
-        done = {"ok"} if retry else {"ok", "failed"}
-        missing = [job for job in jobs if _missing(job, store, config, done)]
-        print(f"{experiment}: {len(jobs) - len(missing)} of {len(jobs)} jobs are there already.")
+    trials: int | None = None
+    data_sets: Sequence[str] = ()
+    methods: Sequence[str] = ()
+    settings: Sequence[str] = ()
+    retry: bool = False  # failed rows too
+
+
+def run(
+    experiment: Experiment, results: Path = RESULTS, n_jobs: int = 2, wanted: Wanted | None = None
+) -> Path:
+    """Compute the missing rows of one experiment; return its results file."""
+    wanted, kind = wanted or Wanted(), kind_of(experiment)
+    jobs = list(
+        experiment.jobs(
+            kind.group, wanted.trials, wanted.data_sets, wanted.methods, wanted.settings
+        )
+    )
+    path = results / f"{experiment.rows_of}.csv"
+    with Store(path, kind.columns) as store:
+        done = {"ok", "absent"} if wanted.retry else {"ok", "absent", "failed"}
+        missing = [job for job in (_missing(job, store, done) for job in jobs) if job.methods]
+        print(f"{experiment.name}: {len(jobs) - len(missing)} of {len(jobs)} jobs are done.")
         if missing:
-            name = _register(config, experiment, results, n_jobs)
+            name = _register(experiment, results, n_jobs)
             start = time.monotonic()
-            _run_jobs(missing, config, store, name, n_jobs)
+            _run_jobs(missing, store, name, n_jobs)
             passed = round(time.monotonic() - start)
             add_run(results, {"run": name, "jobs_done": len(missing), "wall_seconds": passed})
     return path
 
 
-def _missing(job: Job, store: Store, config: Config, done: set[str]) -> bool:
-    return any(
-        store.status(job.key(m), config.fingerprint(m, job.data_set)) not in done
-        for m in job.methods
-    )
+def _missing(job: Job, store: Store, done: set[str]) -> Job:
+    """The job with the methods that have no row yet."""
+
+    def is_missing(method: Method) -> bool:
+        fingerprint = job.experiment.fingerprint(method, job.data_set)
+        return store.status(job.key(method), fingerprint) not in done
+
+    return replace(job, methods=tuple(filter(is_missing, job.methods)))
 
 
-def _register(config: Config, experiment: str, results: Path, n_jobs: int) -> str:
+def run_job(job: Job) -> tuple[list[dict[str, Any]], float]:
+    """Rows for all methods of the job, and the seconds they took.
+
+    An exception becomes failed rows, never a crash; the kinds of warnings are noted. A method that
+    does not apply to the setting, and so gets no row, is noted as absent.
+    """
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            rows = list(kind_of(job.experiment).run(job))
+    except Exception as error:  # one bad cell must not stop the other thousands
+        return _failed(job, f"{type(error).__name__}: {error}"), time.perf_counter() - start
+    note = " ".join(sorted({w.category.__name__ for w in caught}))
+    rows = [{"status": "ok", "note": note, **row} for row in rows]
+    there = {row["method"] for row in rows}
+    rows += [{"method": m.name, "status": "absent"} for m in job.methods if m.name not in there]
+    return rows, time.perf_counter() - start
+
+
+def _failed(job: Job, why: str) -> list[dict[str, Any]]:
+    """The rows that say a job has failed, and how."""
+    return [{"method": m.name, "status": "failed", "note": why} for m in job.methods]
+
+
+def _register(experiment: Experiment, results: Path, n_jobs: int) -> str:
     """Store versions and configuration; return the name that rows carry."""
     name = uuid.uuid4().hex[:8]
-    part = config.experiments[experiment]
     add_run(
         results,
         {
             "run": name,
-            "experiment": experiment,
+            "experiment": experiment.name,
             "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "python": platform.python_version(),
             "versions": {p: importlib.metadata.version(p) for p in _PACKAGES},
             "machine": platform.machine(),
             "processes": n_jobs,
-            "protocol": config.protocol,
-            "priors": config.priors,
-            "settings": [s.key for s in part.settings],
-            "methods": {m.name: m.settings for m in part.methods},
+            "protocol": experiment.protocol,
+            "options": experiment.options,
+            "settings": [s.key for s in experiment.settings],
+            "methods": {m.name: [m.settings, m.prior_rule] for m in experiment.methods},
         },
     )
     return name
 
 
-def _run_jobs(jobs: list[Job], config: Config, store: Store, run_name: str, n_jobs: int) -> None:
+def _run_jobs(jobs: list[Job], store: Store, run_name: str, n_jobs: int) -> None:
     """At most ``n_jobs`` jobs in flight, so that a dead worker leaves few suspects."""
     queue, progress = list(reversed(jobs)), _Progress(jobs)
     while queue:
@@ -107,39 +138,35 @@ def _run_jobs(jobs: list[Job], config: Config, store: Store, run_name: str, n_jo
                 while queue or under_way:
                     while queue and len(under_way) < n_jobs:
                         job = queue.pop()
-                        under_way[_submit(pool, job, config)] = job
+                        under_way[pool.submit(run_job, job)] = job
                     for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                        rows = future.result()
+                        rows, seconds = future.result()
                         job = under_way.pop(future)
-                        _save(job, rows, config, store, run_name)
-                        progress.step(job, rows)
+                        _save(job, rows, store, run_name)
+                        progress.step(job, rows, seconds)
         except BrokenProcessPool:  # a worker was killed, by lack of memory for instance
             for job in under_way.values():
-                rows = _run_alone(job, config)
-                _save(job, rows, config, store, run_name)
-                progress.step(job, rows)
+                rows, seconds = _run_alone(job)
+                _save(job, rows, store, run_name)
+                progress.step(job, rows, seconds)
     progress.finish()
 
 
-def _run_alone(job: Job, config: Config) -> list[dict[str, Any]]:
+def _run_alone(job: Job) -> tuple[list[dict[str, Any]], float]:
     """A job that may have killed its worker, in a pool of its own."""
     try:
         with _pool(1) as pool:
-            return list(_submit(pool, job, config).result())
+            return pool.submit(run_job, job).result()
     except BrokenProcessPool:
-        return failed(job, "The worker process died; memory may have run out.")
+        return _failed(job, "The worker process died; memory may have run out."), 0.0
 
 
-def _submit(pool: ProcessPoolExecutor, job: Job, config: Config) -> Future[Any]:
-    return pool.submit(run_job, job, config)
-
-
-def _save(job: Job, rows: list[dict[str, Any]], config: Config, store: Store, run: str) -> None:
+def _save(job: Job, rows: list[dict[str, Any]], store: Store, run: str) -> None:
     by_name = {m.name: m for m in job.methods}
     for row in rows:
-        key = (job.experiment, job.data_set, job.setting.key, row["method"], str(job.seed))
-        row.update(zip(("experiment", "data_set", "setting", "method", "seed"), key, strict=True))
-        row.update(run=run, fingerprint=config.fingerprint(by_name[row["method"]], job.data_set))
+        method = by_name[row["method"]]
+        row.update(zip(KEY, job.key(method), strict=True))
+        row.update(run=run, fingerprint=job.experiment.fingerprint(method, job.data_set))
     store.append(rows)
 
 
@@ -181,15 +208,15 @@ class _Progress:
 
     @staticmethod
     def _kind(job: Job) -> str:
-        return f"{job.methods[0].fit_key}|{job.setting.n_unlabeled}"
+        return f"{job.methods[0].name}|{job.setting.n_unlabeled}"
 
-    def step(self, job: Job, rows: list[dict[str, Any]]) -> None:
+    def step(self, job: Job, rows: list[dict[str, Any]], seconds: float) -> None:
         kind = self._kind(job)
         self.left[kind] -= 1
         self.done += 1
         self.failed += rows[0]["status"] != "ok"
         total, count = self.spent.get(kind, (0.0, 0))
-        self.spent[kind] = (total + float(rows[0].get("seconds", 0.0)), count + 1)
+        self.spent[kind] = (total + seconds, count + 1)
         now = time.monotonic()
         if now - self.shown > (0.2 if sys.stderr.isatty() else 60):
             self.shown = now

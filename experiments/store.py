@@ -1,5 +1,9 @@
 """Results on disk: one CSV file an experiment, one line a row, appended when it is finished.
 
+A line is the key (experiment, data set, setting, method, seed), a fingerprint of the configuration,
+"ok" or "failed", the columns of the experiment's kind, a note and the run that made it. Numbers are
+stored to six digits; lists and dictionaries as JSON.
+
 A line is written by one call and synced; a process killed in the middle of it leaves a last line
 without its newline, which the next run cuts off. So no row is lost, repeated or half there.
 """
@@ -11,27 +15,13 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FIELDS", "KEY", "Store", "add_run", "read_rows"]
+__all__ = ["KEY", "Row", "Store", "add_run", "read_rows"]
 
 KEY = ("experiment", "data_set", "setting", "method", "seed")
-FIELDS = (
-    *KEY,
-    "fingerprint",
-    "status",
-    "auc",
-    "prior_used",
-    "seconds",
-    "cpu_seconds",
-    "n_unlabeled",
-    "n_test",
-    "chosen",
-    "note",
-    "run",
-)
 
 Row = dict[str, str]
 
@@ -48,9 +38,10 @@ def read_rows(path: Path) -> list[Row]:
 class Store:
     """The results file of one experiment, open for appending by this process alone."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
+        self.fields = (*KEY, "fingerprint", "status", *columns, "note", "run")
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,7 +50,11 @@ class Store:
             raise RuntimeError(
                 f"Another run is writing {path.name}: wait for it, or stop it."
             ) from None
-        self._mend()
+        try:
+            self._mend()
+        except ValueError:
+            self.close()
+            raise
         self.rows = read_rows(path)
         self._known = {self._identity(row): row for row in self.rows}
 
@@ -68,13 +63,16 @@ class Store:
         return (*(row[field] for field in KEY), row["fingerprint"])
 
     def _mend(self) -> None:
-        """Cut off a line that a killed process left unfinished; write the header once."""
+        """Cut off a line that a killed process left unfinished; write or check the header."""
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             os.ftruncate(self._file, whole)
+        header = ",".join(self.fields) + "\n"
         if whole == 0:
-            self._write([",".join(FIELDS) + "\n"])
+            self._write([header])
+        elif not content.startswith(header.encode()):
+            raise ValueError(f"{self.path.name} has other columns than {header.strip()}.")
 
     def _write(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -90,12 +88,12 @@ class Store:
         """Write rows that are not there yet."""
         lines = []
         for values in rows:
-            row = {field: _text(values.get(field, "")) for field in FIELDS}
+            row = {field: _text(values.get(field, "")) for field in self.fields}
             known = self._known.get(self._identity(row))
             if known is not None and known["status"] == "ok":
                 continue
             buffer = io.StringIO()
-            csv.DictWriter(buffer, FIELDS, lineterminator="\n").writerow(row)
+            csv.DictWriter(buffer, self.fields, lineterminator="\n").writerow(row)
             lines.append(buffer.getvalue())
             self._known[self._identity(row)] = row
             self.rows.append(row)
@@ -113,8 +111,10 @@ class Store:
 
 def _text(value: Any) -> str:
     """One line of text: numbers short, line breaks gone."""
-    if isinstance(value, float):
+    if isinstance(value, float):  # NumPy's double is one
         return f"{value:.6g}"
+    if isinstance(value, (list, tuple, dict)):
+        return json.dumps(value)
     return " ".join(str(value).split())
 
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from experiments.config import Config, Experiment, Method, Setting
+from experiments.config import Experiment, Method, Setting
 from experiments.store import Row, read_rows
 
-__all__ = ["NAMES", "PAPER", "Cell", "Printed", "best_or_comparable", "cells", "printed"]
+__all__ = [
+    *("NAMES", "PAPER", "Cell", "Printed"),
+    *(
+        "best_or_comparable",
+        "cells",
+        "finished",
+        "markdown_table",
+        "printed",
+        "rows_by_cell",
+        "write_csv",
+    ),
+]
 
 PAPER = Path(__file__).with_name("paper")
 #: How the paper writes the names that differ from ours by more than case.
@@ -54,24 +65,22 @@ class Printed:
     best: bool
 
 
-@dataclass
-class _Collected:
-    ok: list[Row] = field(default_factory=list)
-    failed: list[Row] = field(default_factory=list)
+CellKey = tuple[str, Setting, str]
 
 
-def cells(
-    config: Config, experiment: Experiment, results: Path
-) -> dict[tuple[str, Setting, str], Cell]:
-    """(data set, setting, method name) -> Cell, from rows of the present configuration only."""
+def rows_by_cell(experiment: Experiment, results: Path) -> dict[CellKey, list[Row]]:
+    """(data set, setting, method name) -> rows by seed, of the present configuration only.
+
+    Failed rows are among them, with their reason as "note"; a retry that went well replaces one.
+    """
     prints = {
-        (d, m.name): config.fingerprint(m, d)
+        (d, m.name): experiment.fingerprint(m, d)
         for d in experiment.data_sets
         for m in experiment.methods
     }
     settings = {s.key: s for s in experiment.settings}
-    by_seed: dict[tuple[str, Setting, str], dict[str, Row]] = {}
-    for row in read_rows(results / f"{experiment.name}.csv"):
+    by_seed: dict[CellKey, dict[int, Row]] = {}
+    for row in read_rows(results / f"{experiment.rows_of}.csv"):
         if (
             prints.get((row["data_set"], row["method"])) != row["fingerprint"]
             or row["setting"] not in settings
@@ -79,20 +88,37 @@ def cells(
             continue
         key = (row["data_set"], settings[row["setting"]], row["method"])
         seeds = by_seed.setdefault(key, {})
-        if row["seed"] not in seeds or row["status"] == "ok":  # a retry replaces a failure
-            seeds[row["seed"]] = row
-    return {key: _cell(seeds.values()) for key, seeds in by_seed.items()}
+        if int(row["seed"]) not in seeds or row["status"] == "ok":
+            seeds[int(row["seed"])] = row
+    return {key: [seeds[k] for k in sorted(seeds)] for key, seeds in by_seed.items()}
 
 
-def _cell(rows: Iterable[Row]) -> Cell:
-    sorted_rows = sorted(rows, key=lambda row: int(row["seed"]))
-    ok = [row for row in sorted_rows if row["status"] == "ok"]
+def finished(experiment: Experiment, results: Path) -> list[Row]:
+    """All rows that went well, cell by cell in the order of the configuration."""
+    found = rows_by_cell(experiment, results)
+    return [
+        row
+        for data_set in experiment.data_sets
+        for setting in experiment.settings
+        for method in experiment.methods
+        for row in found.get((data_set, setting, method.name), [])
+        if row["status"] == "ok"
+    ]
+
+
+def cells(experiment: Experiment, results: Path) -> dict[CellKey, Cell]:
+    """(data set, setting, method name) -> Cell."""
+    return {key: _cell(rows) for key, rows in rows_by_cell(experiment, results).items()}
+
+
+def _cell(rows: list[Row]) -> Cell:
+    ok = [row for row in rows if row["status"] == "ok"]
     return Cell(
         auc=tuple(100 * float(row["auc"]) for row in ok),
         cpu_seconds=tuple(float(row["cpu_seconds"]) for row in ok if row["cpu_seconds"]),
         prior_used=tuple(float(row["prior_used"]) for row in ok if row["prior_used"]),
         n_unlabeled=tuple(int(row["n_unlabeled"]) for row in ok if row["n_unlabeled"]),
-        failures=tuple(row["note"] for row in sorted_rows if row["status"] != "ok"),
+        failures=tuple(row["note"] for row in rows if row["status"] == "failed"),
     )
 
 
@@ -156,3 +182,19 @@ def trials_of(values: Iterable[Cell]) -> str:
 
 def paper_methods(experiment: Experiment) -> list[Method]:
     return [m for m in experiment.methods if m.paper is not None]
+
+
+def markdown_table(lines: Sequence[dict[str, object]]) -> str:
+    """Lines with equal keys as a Markdown table; where there are none, a sentence."""
+    if not lines:
+        return "*Not run yet.*"
+    head, *body = (f"| {' | '.join(map(str, v))} |" for v in (lines[0], *map(dict.values, lines)))
+    return "\n".join([head, "|" + "---|" * len(lines[0]), *body])
+
+
+def write_csv(path: Path, lines: Sequence[dict[str, object]]) -> None:
+    """Lines with equal keys as a CSV file."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from experiments.config import Config, Experiment, Setting
+from experiments.config import Experiment, Setting
 from experiments.summary import (
     Cell,
     Printed,
@@ -18,9 +17,10 @@ from experiments.summary import (
     paper_methods,
     printed,
     trials_of,
+    write_csv,
 )
 
-__all__ = ["Table", "make_table", "write_table"]
+__all__ = ["Table", "make_table", "show"]
 
 _NOTHING = Cell(())
 #: "PU-AUC within 1.5 points of the paper": what this reproduction set itself.
@@ -61,22 +61,15 @@ class Table:
         return float(np.mean(values)) if values else float("nan")
 
 
-def make_table(config: Config, name: str, results: Path) -> Table:
-    experiment = config.experiments[name]
-    return Table(experiment, cells(config, experiment, results), printed(experiment))
+def make_table(experiment: Experiment, results: Path) -> Table:
+    return Table(experiment, cells(experiment, results), printed(experiment))
 
 
-def write_table(table: Table, results: Path) -> str:
-    """Write NAME_summary.csv and NAME.md; return the Markdown."""
-    text = markdown(table)
-    name = table.experiment.name
-    (results / f"{name}.md").write_text(text + "\n", encoding="utf-8")
-    lines = summary_lines(table)
-    with open(results / f"{name}_summary.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
-    return text
+def show(experiment: Experiment, results: Path) -> str:
+    """Write NAME_summary.csv; return the Markdown."""
+    table = make_table(experiment, results)
+    write_csv(results / f"{experiment.name}_summary.csv", summary_lines(table))
+    return markdown(table)
 
 
 def summary_lines(table: Table) -> list[dict[str, object]]:
@@ -111,7 +104,7 @@ def summary_lines(table: Table) -> list[dict[str, object]]:
 
 def markdown(table: Table) -> str:
     experiment = table.experiment
-    parts = [f"### {_heading(experiment.name)}: {experiment.title}\n"]
+    parts = [f"### {heading(experiment)}\n"]
     for setting in experiment.settings:
         parts += [_paper_part(table, setting), ""]
     parts += [_totals(table), ""]
@@ -249,9 +242,10 @@ def _failures(table: Table) -> str:
     return "\n".join(["Failed trials (left out above):\n", *found]) if found else ""
 
 
-def _heading(name: str) -> str:
-    """ "table4" -> "Table 4"; a name of another kind stays as it is."""
-    return f"Table {name[5]}" if name.startswith("table") else name
+def heading(experiment: Experiment) -> str:
+    """ "table4" -> "Table 4: ..."; a name of another kind stays as it is."""
+    name = experiment.name
+    return f"{f'Table {name[5]}' if name.startswith('table') else name}: {experiment.title}"
 
 
 def _pair(ours: Cell, bold: bool, theirs: Printed | None) -> str:

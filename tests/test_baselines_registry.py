@@ -1,9 +1,7 @@
 """Wrappers, the registry and scikit-learn's own checks."""
 
-import csv
 import importlib.util
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +25,7 @@ from pnuauc.baselines import (
     SemiSupervised,
     SSRankBoost,
 )
-from pnuauc.datasets import make_banana, make_twonorm, sample_pnu
+from pnuauc.datasets import make_twonorm, sample_pnu
 
 HAS_PULEARN = importlib.util.find_spec("pulearn") is not None
 needs_pulearn = pytest.mark.skipif(not HAS_PULEARN, reason="pulearn is not installed")
@@ -175,25 +173,3 @@ def test_text_settings_take_sparse_counts(name):
     assert "width" not in baseline.grid
     scores = baseline.make(0).fit(X, y).decision_function(X)
     assert roc_auc_score(truth, scores) > 0.85
-
-
-# --- the command -------------------------------------------------------------------------------
-
-
-def test_the_command_resumes(tmp_path, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
-    experiment = pytest.importorskip("experiments.baselines")
-    X, y = make_banana(2500, random_state=0)
-    np.savez(tmp_path / "banana.npz", X=X.astype(np.float32), y=np.where(y == 1, 1, -1))
-    monkeypatch.setenv("PNUAUC_DATA", str(tmp_path))
-    experiment.data.cache_clear()
-    output = tmp_path / "out.csv"
-    arguments = ["--data-set", "banana", "--methods", "svc", "--output", str(output), "--trials"]
-    experiment.main([*arguments, "1"])
-    experiment.main([*arguments, "2"])
-    with open(output, newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["trial"] for row in rows] == ["0", "1"]
-    assert all(0.5 < float(row["auc"]) <= 1.0 for row in rows)
-    assert "MEAN" in capsys.readouterr().out
-    experiment.data.cache_clear()

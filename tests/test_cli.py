@@ -76,6 +76,41 @@ def test_json_findings_are_the_reports(folder):
     assert findings["command"].startswith("pnuauc")
 
 
+def test_fit_reads_the_labels_once(folder, tmp_path, monkeypatch):
+    from pnuauc import labels
+
+    read = []
+    parse = labels._distinct
+    monkeypatch.setattr(labels, "_distinct", lambda y: read.append(len(y)) or parse(y))
+    result = run(
+        "fit", folder / "payments.parquet", "--label", "is_fraud", "-o", tmp_path / "m", *QUICK
+    )
+    assert result.exit_code == 0, result.output
+    assert read == [300]
+
+
+def test_positive_and_empty_labels_are_announced_nowhere(folder, tmp_path):
+    """1 and empty cells can be read in one way only; nothing may speak of -1."""
+    table = read_table(folder / "payments.parquet")
+    labels = [v if v == 1 else None for v in table.column("is_fraud").to_pylist()]
+    place = table.column_names.index("is_fraud")
+    table = table.set_column(place, "is_fraud", pa.array(labels, pa.int8()))
+    pa.csv.write_csv(table, tmp_path / "pu.csv")
+    result = run("fit", tmp_path / "pu.csv", "--label", "is_fraud", *QUICK)
+    assert result.exit_code == 0, result.output
+    shown = run("inspect", tmp_path / "pu.pnuauc")
+    assert shown.exit_code == 0, shown.output
+    for text in (
+        result.output,
+        shown.output,
+        (tmp_path / "pu.html").read_text(),
+        (tmp_path / "pu.json").read_text(),
+    ):
+        assert "Labels are only" not in text
+        assert "-1 is read" not in text
+    assert json.loads((tmp_path / "pu.json").read_text())["labels"]["setting"] == "PU"
+
+
 def test_score_then_evaluate(folder):
     scored = folder / "scored.csv"
     result = run("score", folder / "model", folder / "payments.parquet", "-o", scored)
@@ -172,6 +207,17 @@ def test_a_strangers_model_cannot_steer_the_terminal(folder, tmp_path):
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.output
     assert "[red]x[/red]" in result.output
+
+
+@pytest.mark.parametrize("hostile", [None, [], "x", -1, {}, 1e308])
+def test_any_card_is_shown_or_told(folder, tmp_path, hostile):
+    for key in load_model(folder / "model.pnuauc").card:
+        model = load_model(folder / "model.pnuauc")
+        model.card[key] = hostile
+        save_model(model, tmp_path / "m.pnuauc")
+        result = run("inspect", tmp_path / "m.pnuauc")
+        assert result.exit_code in (0, 2), (key, result.output)
+        assert "unexpected" not in result.output
 
 
 def test_quiet_says_nothing(folder, tmp_path):

@@ -236,8 +236,8 @@ def test_corrections_are_visible_and_warned_of_once():
 
 
 BAD = [
-    ({"prior": 1.5}, {}, "strictly between 0 and 1"),
-    ({"prior": "half"}, {}, "strictly between 0 and 1"),
+    ({"prior": 1.5}, {}, r"must lie in \[0, 1\]"),
+    ({"prior": "half"}, {}, "prior must be a number"),
     ({"eta": 2.0}, {}, r"eta must be a number in \[-1, 1\]"),
     ({"risk": "up"}, {}, "risk must be one of 'auto', 'pn'"),
     ({"loss": "huber"}, {}, "squared"),

@@ -6,6 +6,7 @@ import collections
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,15 +20,17 @@ from scipy import stats
 pytest.importorskip("experiments", reason="experiments/ is not part of the package")
 
 import experiments
-from experiments import figures, report, runner, tables
-from experiments.adopt import adopt
-from experiments.config import CONFIG, Config, Setting
-from experiments.methods import draw
+from experiments import report, runner, tables
+from experiments.config import CONFIG, Config, Job, Setting
+from experiments.kinds import KINDS, kind_of
+from experiments.rankers import COLUMNS, draw, fit_key
+from experiments.runner import Wanted, run_job
 from experiments.shared import TrainedGrid
-from experiments.store import FIELDS, Store, read_rows
-from experiments.summary import PAPER, Cell, best_or_comparable, cells, printed
+from experiments.store import Store, read_rows
+from experiments.summary import PAPER, Cell, best_or_comparable, cells, finished, printed
 from pnuauc import AUCClassifierCV
 from pnuauc.datasets import make_twonorm, sample_pnu
+from pnuauc.priors import EnergyDistancePrior
 
 ROOT = Path(__file__).parents[1]
 KEY = ("experiment", "data_set", "setting", "method", "seed", "fingerprint")
@@ -130,7 +133,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path, config_path: Pa
     with open(file, "a") as damaged:  # what a kill in the middle of a write leaves behind
         damaged.write("tiny,make_twonorm,P10 N20 U60 pri")
     config = Config.read(config_path)
-    n_rows = sum(len(job.methods) for job in config.experiments["tiny"].jobs())
+    n_rows = sum(len(job.methods) for job in config["tiny"].jobs(fit_key))
     assert 5 <= len(before) < n_rows
     deadline = time.monotonic() + 20
     while any(map(alive, workers)) and time.monotonic() < deadline:
@@ -187,13 +190,11 @@ def check_outputs(config: Config, results: Path) -> None:
 def test_shared_fit_equals_a_fit_of_its_own(tmp_path: Path, config_path: Path) -> None:
     """The paper's choice read off the averaged fit is the paper's choice fitted alone."""
     config = Config.read(config_path)
-    part = config.experiments["tiny"]
-    (both,) = part.jobs(1, ["make_banana"], ["paper", "average"], [part.settings[0].key])
-    (alone,) = part.jobs(1, ["make_banana"], ["paper"], [part.settings[0].key])
-    from experiments.methods import run_job
-
-    shared = run_job(both, config)
-    single = run_job(alone, config)
+    part = config["tiny"]
+    (both,) = part.jobs(fit_key, 1, ["make_banana"], ["paper", "average"], [part.settings[0].key])
+    (alone,) = part.jobs(fit_key, 1, ["make_banana"], ["paper"], [part.settings[0].key])
+    shared, _ = run_job(both)
+    single, _ = run_job(alone)
     assert [row["method"] for row in shared] == ["paper", "average"]
     assert shared[0]["auc"] == pytest.approx(single[0]["auc"], abs=1e-9)
     assert shared[0]["chosen"] == single[0]["chosen"]
@@ -226,31 +227,35 @@ def test_one_grid_gives_what_three_fits_give(basis: str) -> None:
 
 
 def test_retry_replaces_a_failure(tmp_path: Path, config_path: Path) -> None:
-    config = Config.read(config_path)
-    part = config.experiments["tiny"]
-    arguments = {"n_jobs": 1, "trials": 1, "data_sets": ["make_banana"]}
-    method = next(m for m in part.methods if m.name == "logistic")
-    job = next(iter(part.jobs(1, ["make_banana"], ["logistic"])))
-    with Store(tmp_path / "tiny.csv") as store:
-        row = dict(zip(FIELDS, job.key(method), strict=False))
-        row |= {
-            "fingerprint": config.fingerprint(method, "make_banana"),
-            "status": "failed",
-            "note": "once",
-        }
-        store.append([row])
-    runner.run(config, "tiny", tmp_path, methods=["logistic"], **arguments)
-    found = cells(config, part, tmp_path)
+    part = Config.read(config_path)["tiny"]
+    only = {"trials": 1, "data_sets": ["make_banana"], "methods": ["logistic"]}
+    (job,) = part.jobs(fit_key, 1, ["make_banana"], ["logistic"])
+    (method,) = job.methods
+    with Store(tmp_path / "tiny.csv", COLUMNS) as store:
+        row = dict(zip(KEY, job.key(method), strict=False))
+        row |= {"fingerprint": part.fingerprint(method, "make_banana"), "status": "failed"}
+        store.append([row | {"note": "once"}])
+    runner.run(part, tmp_path, 1, Wanted(**only))
+    found = cells(part, tmp_path)
     assert found["make_banana", job.setting, "logistic"].failures == ("once",)
-    runner.run(config, "tiny", tmp_path, methods=["logistic"], retry=True, **arguments)
-    found = cells(config, part, tmp_path)
+    runner.run(part, tmp_path, 1, Wanted(**only, retry=True))
+    found = cells(part, tmp_path)
     assert found["make_banana", job.setting, "logistic"].failures == ()
     assert found["make_banana", job.setting, "logistic"].n == 1
 
 
 def test_two_runs_cannot_write_one_file(tmp_path: Path) -> None:
-    with Store(tmp_path / "a.csv"), pytest.raises(RuntimeError, match="Another run"):
-        Store(tmp_path / "a.csv")
+    with Store(tmp_path / "a.csv", ["x"]), pytest.raises(RuntimeError, match="Another run"):
+        Store(tmp_path / "a.csv", ["x"])
+
+
+def test_a_file_with_other_columns_is_refused(tmp_path: Path) -> None:
+    Store(tmp_path / "a.csv", ["x"]).close()
+    content = (tmp_path / "a.csv").read_text()
+    with pytest.raises(ValueError, match="other columns"):
+        Store(tmp_path / "a.csv", ["x", "y"])
+    assert (tmp_path / "a.csv").read_text() == content
+    Store(tmp_path / "a.csv", ["x"]).close()  # the lock was released
 
 
 def test_changed_protocol_is_another_row(tmp_path: Path, config_path: Path) -> None:
@@ -258,11 +263,10 @@ def test_changed_protocol_is_another_row(tmp_path: Path, config_path: Path) -> N
     other = config_path.with_name("other.toml")
     other.write_text(TINY.replace('scale = "standard"', 'scale = "none"'))
     changed = Config.read(other)
-    for mine, theirs in zip(
-        config.experiments["tiny"].methods, changed.experiments["tiny"].methods, strict=True
-    ):
-        assert config.fingerprint(mine, "banana") != changed.fingerprint(theirs, "banana")
-        assert config.fingerprint(mine, "news20") == changed.fingerprint(theirs, "news20")
+    ours, theirs = config["tiny"], changed["tiny"]
+    for mine, other in zip(ours.methods, theirs.methods, strict=True):
+        assert ours.fingerprint(mine, "banana") != theirs.fingerprint(other, "banana")
+        assert ours.fingerprint(mine, "news20") == theirs.fingerprint(other, "news20")
 
 
 def test_unknown_names_are_told(config_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,10 +279,14 @@ def test_unknown_names_are_told(config_path: Path, capsys: pytest.CaptureFixture
     assert "'logistics'" in capsys.readouterr().err
 
 
+def small_job(setting: Setting) -> Job:
+    part = Config.read()["table4"]
+    raw = next(m for m in part.methods if m.scale == "none")
+    return Job(part, "make_twonorm", setting, 0, (raw,))
+
+
 def test_resampled_rows_stay_apart_from_the_others() -> None:
-    setting = Setting(40, 160, 20_000, 0.2, fill="resample")
-    config = Config.read()
-    sample = draw(config, "make_twonorm", setting, 0)
+    sample = draw(small_job(Setting(40, 160, 20_000, 0.2, fill="resample")))
     labelled, unlabelled = sample.rows[:200], sample.rows[200:]
     assert len(unlabelled) == 20_000
     assert len(np.unique(labelled)) == 200
@@ -287,14 +295,12 @@ def test_resampled_rows_stay_apart_from_the_others() -> None:
     assert len(sample.y_test) + 200 + len(np.unique(unlabelled)) <= 3000
     # the hidden labels moved with their rows
     assert sample.X[200:][sample.y_unlabeled == 1].mean() > 0.2
-    again = draw(config, "make_twonorm", setting, 0)
+    again = draw(small_job(Setting(40, 160, 20_000, 0.2, fill="resample")))
     assert np.array_equal(sample.rows, again.rows)
 
 
 def test_fewer_unlabelled_rows_where_a_set_is_small() -> None:
-    setting = Setting(20, 80, 10_000, 0.2, fill="as_many_as_there_are")
-    config = Config.read()
-    sample = draw(config, "make_twonorm", setting, 0)
+    sample = draw(small_job(Setting(20, 80, 10_000, 0.2, fill="as_many_as_there_are")))
     assert 1000 < len(sample.y_unlabeled) < 3000
     assert min(np.bincount(sample.y_test)) >= 0.19 * 1500
 
@@ -310,7 +316,7 @@ def test_boldface_follows_the_test() -> None:
 
 def test_our_t_test_gives_the_paper_its_boldfaces() -> None:
     """Fed the paper's means and errors, Welch's one-sided test repeats 238 of 240 boldfaces."""
-    experiment = Config.read().experiments["table4"]
+    experiment = Config.read()["table4"]
     found = printed(experiment)
     assert len(found) == 15 * 4 * 4
     agree = 0
@@ -328,16 +334,16 @@ def test_our_t_test_gives_the_paper_its_boldfaces() -> None:
 def test_the_committed_configuration_is_the_papers() -> None:
     """Sets, sizes and grids; every printed number is found under our keys."""
     config = Config.read(CONFIG)
-    table2, table4 = config.experiments["table2"], config.experiments["table4"]
+    table2, table4 = config["table2"], config["table4"]
     assert (len(table4.data_sets), len(table4.settings)) == (15, 4)
     assert len(printed(table2)) == 8 * 2 * 2
-    assert len(printed(config.experiments["table5"])) == 4 * 4  # rcv1 serves two stand-ins
+    assert len(printed(config["table5"])) == 4 * 4  # rcv1 serves two stand-ins
     for setting in table4.settings:
         n_labeled = setting.n_positive + setting.n_negative
         assert setting.n_positive == pytest.approx(setting.prior * n_labeled)
     assert {s.n_positive for s in table2.settings} == {100}
-    assert min(s.noise for s in config.experiments["figure6"].settings) == -0.09
-    assert max(s.n_unlabeled for s in config.experiments["figure7"].settings) == 1_000_000
+    assert min(s.noise for s in config["figure6"].settings) == -0.09
+    assert max(s.n_unlabeled for s in config["figure7"].settings) == 1_000_000
     assert (PAPER / "table4_ssl_auc.csv").exists()
 
 
@@ -346,113 +352,217 @@ def test_figures_are_drawn_from_rows(tmp_path: Path) -> None:
     config = Config.read()
     rng = np.random.default_rng(0)
     for name in ("figure6", "figure7", "table4"):
-        part = config.experiments[name]
-        with Store(tmp_path / f"{name}.csv") as store:
-            for job in part.jobs(2):
-                rows = [
-                    dict(zip(FIELDS, job.key(m), strict=False))
-                    | {"fingerprint": config.fingerprint(m, job.data_set), "status": "ok"}
-                    | {"auc": 0.9 + 0.01 * rng.standard_normal(), "cpu_seconds": 1.0}
-                    for m in job.methods[:1]
-                    if not (m.settings["kind"] == "baseline" and name.startswith("table4"))
-                ]
-                store.append(rows)
-                if len(store.rows) > 300:
-                    break
-    for name, draw_it in figures.DRAW.items():
-        text = draw_it(config, tmp_path)
+        part = config[name]
+        rows = [
+            dict(zip(KEY, job.key(m), strict=False))
+            | {"fingerprint": part.fingerprint(m, job.data_set), "status": "ok"}
+            | {"auc": 0.9 + 0.01 * rng.standard_normal(), "cpu_seconds": 1.0}
+            for job in part.jobs(fit_key, 2)
+            for m in job.methods[:1]
+            if m.settings["kind"] != "baseline"
+        ]
+        with Store(tmp_path / f"{name}.csv", COLUMNS) as store:
+            store.append(rows[:300])
+    for name in ("figure4", "figure6", "figure7"):
+        text = report.show(config[name], tmp_path)
         assert text.count("\n") > 3
+        assert (tmp_path / f"{name}.md").read_text() == text + "\n"
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
         assert (tmp_path / f"{name}.svg").exists()
-    assert "PNU-AUC" in figures.draw_times(config, "figure4", "table4", tmp_path)
-    table = tables.make_table(config, "table4", tmp_path)
-    assert "not run" in tables.write_table(table, tmp_path)
+    assert "PNU-AUC" in (tmp_path / "figure4.md").read_text()
+    assert "not run" in report.show(config["table4"], tmp_path)
 
 
 def test_text_has_its_own_number_of_trials() -> None:
-    part = Config.read().experiments["figure7"]
-    counts = collections.Counter(job.data_set for job in part.jobs())
+    part = Config.read()["figure7"]
+    counts = collections.Counter(job.data_set for job in part.jobs(fit_key))
     assert counts == {"susy": 50 * 4, "amazon2": 20 * 4}
-    assert {job.data_set for job in part.jobs(3)} == {"susy", "amazon2"}
+    assert {job.data_set for job in part.jobs(fit_key, 3)} == {"susy", "amazon2"}
 
 
-def test_candidates_can_be_given_in_the_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from experiments import methods
-
-    X, y = make_twonorm(2000, random_state=0)
-    monkeypatch.setattr(methods, "_data", lambda *_: (X, y))
+def test_candidates_can_be_given_in_the_configuration(config_path: Path) -> None:
     line = '{ kind = "baseline", name = "ss_rank_boost", grid = { n_neighbors = [4] } }'
     text = TINY.replace("[experiments.tiny]", f"own = {line}\n\n[experiments.tiny]")
-    (tmp_path / "config.toml").write_text(text.replace('"logistic"]', '"own"]'))
-    config = Config.read(tmp_path / "config.toml")
-    job = next(iter(config.experiments["tiny"].jobs(1, methods=["own"])))
-    (row,) = methods.run_job(job, config)
+    config_path.write_text(text.replace('"logistic"]', '"own"]'))
+    (job,) = Config.read(config_path)["tiny"].jobs(fit_key, 1, ["make_banana"], ["own"])
+    ((row,), _) = run_job(job)
     assert row["status"] == "ok"
     assert json.loads(row["chosen"]) == {"n_neighbors": 4}
 
 
-def test_trials_of_the_baselines_command_are_taken_over(tmp_path: Path) -> None:
-    """Same protocol, other scale, other size: only the first becomes a row, and only once."""
-    config = Config.read()
-    part = config.experiments["table4"]
-    line = {
-        "setting": "pnu",
-        "data_set": "banana",
-        "n_positive": 5,
-        "n_negative": 45,
-        "n_unlabeled": 1000,
-        "prior": 0.1,
-        "scale": "none",
-        "method": "entropy_auc",
-        "trial": 3,
-        "auc": 0.75,
-        "cpu_seconds": "nan",
-        "n_test": 4250,
-        "chosen": "{}",
+STUDY = """
+[protocol]
+scale = "standard"
+n_test = 0
+unlabeled_draw = "exact"
+prior_bounds = [0.01, 0.99]
+test_share = 0.2
+
+[generated]
+twins = { generator = "twonorm", n_samples = 1500, random_state = 0 }
+
+[methods]
+"energy" = { estimator = "energy", statistic = "U" }
+
+[experiments.priors]
+title = "A prior"
+kind = "priors"
+trials = 2
+data_sets = ["twins"]
+methods = ["energy"]
+settings = [{ n_positive = 20, n_negative = 20, n_unlabeled = 300, prior = 0.3 }]
+
+[experiments.coverage]
+title = "Intervals"
+kind = "coverage"
+trials = 1
+draws = 60
+data_sets = ["tied"]
+methods = { pn = {}, pu = {}, nu = {}, combined = {} }
+settings = [
+  { n_positive = 20, n_negative = 80, n_unlabeled = 1000, prior = 0.1 },
+  { n_positive = 50, n_negative = 0, n_unlabeled = 500, prior = 0.1 },
+]
+
+[experiments.weights]
+title = "Weights"
+kind = "weights"
+trials = 1
+draws = 60
+data_sets = ["gaussian"]
+methods = { raw = {}, steadied = {} }
+settings = [{ n_positive = 20, n_negative = 80, n_unlabeled = 300, prior = 0.3 }]
+
+[experiments.variance]
+title = "Ratios"
+kind = "variance"
+trials = 2
+reference = 150
+data_sets = ["twins"]
+methods = { pnu = {} }
+settings = [
+  { n_positive = 10, n_negative = 10, n_unlabeled = 300, prior = 0.1, train = [10, 10] },
+]
+
+[experiments.check]
+title = "Simulated"
+kind = "variance_check"
+trials = 1
+reference = 150
+draws = 600
+data_sets = ["twins"]
+methods = { exact = {}, simulated = {} }
+settings = [
+  { n_positive = 10, n_negative = 10, n_unlabeled = 100, prior = 0.3, train = [10, 10] },
+]
+
+[experiments.indefinite]
+title = "Eigenvalues"
+kind = "indefinite"
+trials = 1
+protocol = { n_test = 200 }
+data_sets = ["twins"]
+methods = { saddle = {}, floor = {} }
+settings = [{ n_positive = 5, n_negative = 25, n_unlabeled = 100, prior = 0.2 }]
+"""
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Path]:
+    """Every kind but the rankers, on small numbers, in this process."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("matplotlib")
+    folder = tmp_path_factory.mktemp("studies")
+    (folder / "config.toml").write_text(STUDY)
+    config = Config.read(folder / "config.toml")
+    for part in config.experiments.values():
+        kind = kind_of(part)
+        with Store(folder / f"{part.name}.csv", kind.columns) as store:
+            for job in part.jobs(kind.group):
+                rows, _ = run_job(job)
+                runner._save(job, rows, store, "test")
+    return config, folder
+
+
+def test_every_kind_runs_and_is_shown(studies: tuple[Config, Path]) -> None:
+    config, folder = studies
+    seen = set()
+    for part in config.experiments.values():
+        rows = read_rows(folder / f"{part.name}.csv")
+        assert {row["status"] for row in rows} <= {"ok", "absent"}
+        text = report.show(part, folder)
+        assert text.startswith("| ")
+        assert "nan" not in text.replace("| nan |", "")  # PN alone has no ratio to PN
+        seen.add(part.kind)
+    views = {"rankers", "times", "sensitivity", "scalability", "prior_coverage"}
+    assert views | seen >= set(KINDS) - {"selection"}
+
+
+def test_intervals_of_simulated_scores_cover(studies: tuple[Config, Path]) -> None:
+    """60 draws at 95%: at least .85 with probability .998; without N there is no PN row."""
+    config, folder = studies
+    rows = finished(config["coverage"], folder)
+    assert {(r["method"], r["setting"][:3]) for r in rows} == {
+        *((m, "P20") for m in ("pn", "pu", "nu", "combined")),
+        *((m, "P50") for m in ("pu", "combined")),
     }
-    with open(tmp_path / "baselines.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, list(line))
-        writer.writeheader()
-        writer.writerow(line)
-        writer.writerow({**line, "scale": "standard"})
-        writer.writerow({**line, "n_negative": 46})
-    for expected in (1, 0):
-        with Store(tmp_path / "table4.csv") as store:
-            assert adopt(config, part, store, tmp_path) == expected
-    cell = cells(config, part, tmp_path)["banana", part.settings[0], "entropy_auc"]
-    assert (cell.auc, cell.cpu_seconds) == ((75.0,), ())
+    rng = np.random.default_rng(0)
+    negative, positive = (np.clip(np.round(rng.normal(m, 1, 100_000)), -1, 2) for m in (0, 1))
+    truth = np.mean(positive > negative) + np.mean(positive == negative) / 2
+    for row in rows:
+        assert float(row["coverage"]) >= 0.85
+        assert float(row["truth"]) == pytest.approx(truth, abs=0.005)  # 4 standard errors
 
 
-def test_taken_over_trials_equal_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What justifies taking them over: both commands compute the same number from a seed."""
-    from experiments import baselines, methods
+def test_the_exact_variance_is_the_simulated_one(studies: tuple[Config, Path]) -> None:
+    """600 draws tell a variance to about 6%."""
+    config, folder = studies
+    exact, simulated = (json.loads(r["matrix"]) for r in finished(config["check"], folder))
+    for k in (0, 3, 5):  # the diagonal
+        assert simulated[k] == pytest.approx(exact[k], rel=0.25)
+    (row, _) = finished(config["variance"], folder)
+    assert json.loads(row["ratio"])[20] == 1.0  # eta = 0 is the PN risk
 
-    X, y = make_twonorm(2000, random_state=0)
-    monkeypatch.setattr(methods, "_data", lambda *_: (X, y))
-    monkeypatch.setattr(baselines, "data", lambda *_: (X, y))
-    config = Config.read()
-    part = config.experiments["table4"]
-    job = next(iter(part.jobs(1, ["twonorm"], ["logistic_regression"])))
-    ours = methods.run_job(job, config)[0]["auc"]
-    options = baselines.parse(["--methods", "logistic_regression", "--data-set", "twonorm"])
-    theirs = baselines.run(baselines.key_of(options, "twonorm", "logistic_regression", 0))["auc"]
-    assert ours == pytest.approx(theirs, abs=1e-6)
+
+def test_prior_rows_are_the_estimators_own(studies: tuple[Config, Path]) -> None:
+    config, folder = studies
+    X, y = make_twonorm(1500, random_state=0)
+    for seed, row in enumerate(finished(config["priors"], folder)):
+        sample = sample_pnu(X, y, 20, 20, 300, 0.3, seed, n_test=0, scale="standard")
+        own = EnergyDistancePrior(statistic="U", unlabeled_label=-1, random_state=0)
+        own.fit(sample.X, sample.y)
+        assert float(row["estimate"]) == pytest.approx(own.prior_, rel=1e-5)
+        assert float(row["high"]) == pytest.approx(own.interval_[1], rel=1e-5)
+
+
+def test_pages_are_filled_in(studies: tuple[Config, Path], tmp_path: Path) -> None:
+    config, folder = studies
+    page = tmp_path / "page.md"
+    page.write_text("Before\n\n<!-- results: weights -->\nold\n<!-- end of results -->\nAfter\n")
+    report.fill(page, config, folder)
+    text = page.read_text()
+    assert text.startswith("Before\n\n<!-- results: weights -->\n\n| scores |")
+    assert text.endswith("|\n\n<!-- end of results -->\nAfter\n")
+    assert "old" not in text
+    assert not report.fill(page, config, folder)  # nothing left to change
 
 
 def test_report_is_written_from_committed_rows(tmp_path: Path) -> None:
     """Every table and figure has its section, and the numbers are those of the rows."""
     pytest.importorskip("pandas")
     config = Config.read()
-    target = tmp_path / "reproduction.md"
-    report.write(config, runner.RESULTS, target)
-    text = target.read_text()
+    results = tmp_path / "results"
+    shutil.copytree(runner.RESULTS, results)  # showing writes beside the rows
+    report.write(config, results, tmp_path)
+    text = (tmp_path / "reproduction.md").read_text()
     for name in [f"Table {k}" for k in range(1, 6)] + [f"Figure {k}" for k in range(1, 8)]:
         assert f"\n## {name}: " in text
-    table = tables.make_table(config, "table4", runner.RESULTS)
+    table = tables.make_table(config["table4"], runner.RESULTS)
     for setting in table.experiment.settings:
         mean = table.mean(setting, "pnu_auc")
         if not np.isnan(mean):
             assert f"| **mean** | {mean:.1f} / " in text
     assert "nan" not in text.lower().replace("banana", "")
+    assert text == (ROOT / "docs" / "reproduction.md").read_text(), (
+        "run python -m experiments report"
+    )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,11 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from pnuauc import AUCClassifierCV
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder, as_table, find_leaks
+from pnuauc.io._encoder import _Twins
 from pnuauc.labels import read_roles
 
 
@@ -52,6 +58,197 @@ def test_numbers_against_hand_computation(frame):
     np.testing.assert_allclose(np.corrcoef(column, weekday)[0, 1], 1.0)
     assert np.isfinite(X).all()
     assert X.shape == (len(frame), len(names))
+
+
+def columns_named(encoder, X, source, view="kernels"):
+    return X[:, encoder.groups(view)[source]]
+
+
+@pytest.mark.parametrize("max_categories", [2, 5, 30])
+def test_plain_values_do_what_scikit_learn_does(max_categories):
+    rng = np.random.default_rng(1)
+    n = 900
+    frame = pd.DataFrame(
+        {
+            "a": rng.lognormal(0, 2, n),
+            "b": rng.integers(0, 9, n).astype(float),
+            "flag": pd.array(rng.random(n) < 0.6, dtype="boolean"),
+            "shop": rng.choice([f"s{k}" for k in range(40)], n, p=rng.dirichlet(np.full(40, 0.3))),
+        }
+    )
+    frame.loc[rng.random(n) < 0.2, ["a"]] = np.nan
+    frame.loc[rng.random(n) < 0.2, ["flag"]] = pd.NA
+    encoder = TableEncoder(max_categories=max_categories).fit(frame)
+    new = frame.sample(frac=1, random_state=0).assign(
+        shop=["never" if k % 9 == 0 else s for k, s in enumerate(frame["shop"])],
+        b=[np.nan if k % 7 == 0 else b for k, b in enumerate(frame["b"])],
+    )
+    flags = [f["flag"].astype(float).to_numpy()[:, None] for f in (frame, new)]
+    values = [f[["a", "b"]].to_numpy() for f in (frame, new)]
+    scale = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    one_hot = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=2,
+        max_categories=max_categories,
+        sparse_output=False,
+    ).fit(frame[["shop"]].to_numpy(dtype=object))
+    both = [np.hstack(pair) for pair in zip(values, flags)]
+    expected = [
+        scale.fit(values[0]).transform(values[1]),
+        SimpleImputer(strategy="most_frequent").fit(flags[0]).transform(flags[1]),
+        MissingIndicator(error_on_new=False).fit(both[0]).transform(both[1]),
+    ]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Found unknown categories")
+        expected.append(one_hot.transform(new[["shop"]].to_numpy(dtype=object)))
+    np.testing.assert_allclose(encoder.transform(new), np.hstack(expected), atol=1e-12)
+    X = sparse.random(50, 9, density=0.3, random_state=0, format="csr") * 5.0
+    np.testing.assert_allclose(
+        TableEncoder().fit_transform(X).toarray(), MaxAbsScaler().fit_transform(X).toarray()
+    )
+
+
+def test_trees_take_numbers_as_they_are_and_codes_by_frequency(frame):
+    rng = np.random.default_rng(0)
+    cities = rng.choice([f"c{k:02d}" for k in range(20)], 300, p=np.arange(1, 21) / 210)
+    frame = frame.assign(city=cities)
+    encoder = TableEncoder().fit(frame)
+    X = encoder.transform(frame, view="trees")
+    assert X.shape[1] == len(encoder.get_feature_names_out(view="trees"))
+    np.testing.assert_array_equal(columns_named(encoder, X, "size", "trees")[:, 0], frame["size"])
+    when = columns_named(encoder, X, "when", "trees")
+    np.testing.assert_array_equal(when[:, 1], frame["when"].dt.month)
+    np.testing.assert_array_equal(when[:, 3], frame["when"].dt.hour)
+    # three shops and the missing one: 0/1 columns as in the other view
+    K = encoder.transform(frame)
+    np.testing.assert_array_equal(
+        columns_named(encoder, X, "shop", "trees"), columns_named(encoder, K, "shop")
+    )
+    codes = columns_named(encoder, X, "city", "trees")[:, 0]
+    counts = pd.Series(cities).value_counts()
+    kept = counts[counts >= 2]
+    assert codes[cities == kept.index[0]].max() == 0
+    sizes = [(codes == code).sum() for code in range(len(kept))]
+    assert sizes == sorted(sizes, reverse=True) == kept.tolist()
+    unseen = encoder.transform(frame.assign(city="elsewhere", flag=None), view="trees")
+    assert (columns_named(encoder, unseen, "city", "trees") == len(kept)).all()
+    assert np.isnan(columns_named(encoder, unseen, "flag", "trees")).all()
+    with pytest.raises(InputError, match="view must be one of 'kernels', 'trees'"):
+        encoder.transform(frame, view="forest")
+
+
+def test_groups_cover_every_encoded_column_once(frame):
+    encoder = TableEncoder().fit(frame)
+    for view in ("kernels", "trees"):
+        indices = sorted(j for group in encoder.groups(view).values() for j in group)
+        assert indices == list(range(encoder.transform(frame, view=view).shape[1]))
+
+
+def test_description_and_back(frame):
+    encoder = TableEncoder().fit(frame)
+    spec = json.loads(json.dumps(encoder.spec()))
+    again = TableEncoder.from_spec(spec, encoder.arrays())
+    for view in ("kernels", "trees"):
+        np.testing.assert_array_equal(
+            again.transform(frame, view=view), encoder.transform(frame, view=view)
+        )
+    X = sparse.random(40, 8, density=0.4, random_state=0, format="csr")
+    thin = TableEncoder().fit(X)
+    again = TableEncoder.from_spec(thin.spec(), thin.arrays())
+    np.testing.assert_array_equal(again.transform(X).toarray(), thin.transform(X).toarray())
+
+
+def _with(arrays, **changes):
+    return {**arrays, **{k: change(arrays[k]) for k, change in changes.items()}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s, a: (s, _with(a, mean=lambda v: v[:-1])),
+        lambda s, a: (s, _with(a, fill=lambda v: np.append(v, 1.0))),
+        lambda s, a: (s, _with(a, scale=lambda v: v * 0)),
+        lambda s, a: (s, _with(a, scale=lambda v: v * np.nan)),
+        lambda s, a: (s, _with(a, mean=lambda v: v.astype(np.float32))),
+        lambda s, a: (s, _with(a, mean=lambda v: v[:, None])),
+        lambda s, a: (s, _with(a, flagged=lambda v: v + 10**9)),
+        lambda s, a: (s, _with(a, flagged=lambda v: v - 10**9)),
+        lambda s, a: (s, _with(a, flagged=lambda v: np.array([1, 0]))),
+        lambda s, a: (s, _with(a, flagged=lambda v: v.astype(float))),
+        lambda s, a: (s, _with(a, ranks=lambda v: v + 1)),
+        lambda s, a: (s, _with(a, ranks=lambda v: v * 0)),
+        lambda s, a: (s, _with(a, ranks=lambda v: v[:-1])),
+        lambda s, a: (s, _with(a, boolean_fill=lambda v: np.append(v, 0.0))),
+        lambda s, a: (s, {k: v for k, v in a.items() if k != "mean"}),
+        lambda s, a: ({**s, "columns": s["columns"][:-2]}, a),
+        lambda s, a: ({**s, "columns": [*s["columns"], s["columns"][0]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "kind": "date"} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "kind": "magic"} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "name": 3} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "lenient": 3} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "more": 3} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": []}, a),
+        lambda s, a: ({**s, "columns": "abc"}, a),
+        lambda s, a: ({**s, "levels": []}, a),
+        lambda s, a: ({**s, "levels": [["a", "a"]]}, a),
+        lambda s, a: ({**s, "levels": [[1, 2]]}, a),
+        lambda s, a: ({**s, "rare": s["levels"]}, a),
+        lambda s, a: ({**s, "kind": "other"}, a),
+        lambda s, a: ({"kind": "sparse"}, {"scale": np.empty(0)}),
+        lambda s, a: ({"kind": "sparse"}, {"scale": np.zeros(3)}),
+        lambda s, a: ({}, {}),
+    ],
+)
+def test_descriptions_that_contradict_themselves_are_refused(frame, change):
+    encoder = TableEncoder().fit(frame)
+    with pytest.raises(ValueError):
+        TableEncoder.from_spec(*change(encoder.spec(), encoder.arrays()))
+
+
+def test_columns_are_compared_by_digest_not_in_pairs():
+    class Counted:
+        type = "double"
+        calls = 0
+
+        def __init__(self, values):
+            self.values = pa.chunked_array([values])
+            self.chunks = self.values.chunks
+
+        def equals(self, other):
+            Counted.calls += 1
+            return self.values.equals(other.values)
+
+    rng = np.random.default_rng(0)
+    twins = _Twins()
+    data = rng.normal(size=(400, 30))
+    assert all(twins.of(f"x{j}", Counted(row)) is None for j, row in enumerate(data))
+    assert Counted.calls == 0
+    assert twins.of("copy", Counted(data[7])) == "x7"
+    assert Counted.calls == 1
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_twins_are_found_across_slices_and_gaps(gaps):
+    texts = [f"word {k % 40}" for k in range(300)]
+    if gaps:
+        texts[5] = texts[250] = None
+    table = pa.table({"a": texts, "b": texts, "c": texts[::-1]}).slice(10, 250)
+    twins = _Twins()
+    found = [twins.of(name, table.column(name)) for name in "abc"]
+    assert found == [None, "a", None]
+
+
+def test_huge_and_tiny_numbers_keep_their_order():
+    values = np.arange(1.0, 41.0)
+    for unit in (1e300, 1e-300):
+        X = TableEncoder().fit_transform(pd.DataFrame({"a": values[::-1] * unit}))
+        np.testing.assert_allclose(X[:, 0], (values - values.mean())[::-1] / values.std())
+
+
+def test_sparse_cells_that_are_no_numbers_are_named():
+    X = sparse.csr_matrix(np.array([[1.0, 0, 2], [0, np.nan, 1], [1, 1, 1]]))
+    with pytest.raises(InputError, match="nan in row 2, feature 2"):
+        TableEncoder().fit(X)
 
 
 def test_order_of_columns_further_columns_and_library_change_nothing(frame):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
-from pnuauc.labels import read_roles
+from pnuauc.labels import ROLES, Roles, read_roles
 
 QUIET = [
     [1, 0, None],
@@ -135,3 +135,107 @@ def test_any_list_is_read_or_refused(y):
     assert len(roles) == len(y)
     assert roles.n_positive + roles.n_negative + roles.n_unlabeled == len(y)
     assert len(roles.classes) == 2
+
+
+# --- roles are read once --------------------------------------------------------------------------
+
+
+def test_roles_pass_through_unread() -> None:
+    roles = read_roles(["fraud", None, "ok"], positive_label="fraud", negative_label="ok")
+    assert read_roles(roles) is roles
+    assert read_roles(roles, positive_label="other") is roles
+
+
+@given(
+    st.lists(st.sampled_from([1, 0, -1]), min_size=1, max_size=20).flatmap(
+        lambda codes: st.tuples(
+            st.just(codes), st.lists(st.integers(0, len(codes) - 1), min_size=1, max_size=30)
+        )
+    )
+)
+def test_subsets_of_roles_are_roles_of_subsets(case) -> None:
+    codes, rows = case
+    roles = Roles(np.array(codes, dtype=np.int8), "yes", "no")
+    part = roles.take(rows)
+    assert part.codes.tolist() == [codes[i] for i in rows]
+    assert (part.positive_label, part.negative_label) == ("yes", "no")
+    assert part.counts == tuple(part.codes.tolist().count(role.code) for role in ROLES)
+    mask = np.isin(np.arange(len(codes)), rows)
+    assert roles[mask].codes.tolist() == [c for c, kept in zip(codes, mask) if kept]
+    assert list(roles[1:]) == codes[1:]
+    assert np.asarray(roles).tolist() == codes
+    for role in ROLES:
+        assert roles.by_letter[role.letter].tolist() == [
+            i for i, code in enumerate(codes) if code == role.code
+        ]
+        assert (role.letter in roles.setting) == (role.code in codes)
+
+
+def _functions_of_y():
+    """Everything public that takes y, as (name, call of (X, y) that gives a comparable result)."""
+    from sklearn.model_selection import GridSearchCV, cross_val_score
+
+    from pnuauc import baselines, metrics, priors
+    from pnuauc._estimators import AUCClassifier
+    from pnuauc._estimators_cv import AUCClassifierCV
+
+    def fitted(model):
+        return lambda X, y: model.fit(X, y).decision_function(X)
+
+    def searched(X, y):
+        search = GridSearchCV(
+            AUCClassifier(prior=0.3, n_basis=10, random_state=0),
+            {"alpha": [0.1, 1.0]},
+            scoring=metrics.make_auc_scorer(0.3),
+            cv=metrics.RoleStratifiedKFold(2),
+        )
+        return search.fit(X, y).cv_results_["mean_test_score"]
+
+    yield "AUCClassifier", fitted(AUCClassifier(prior=0.3, n_basis=10, random_state=0))
+    yield "AUCClassifierCV", fitted(AUCClassifierCV(prior=0.3, n_basis=10, cv=2, random_state=0))
+    for kind in (
+        baselines.EntropyAUC,
+        baselines.GenerativeAUC,
+        baselines.LabeledOnly,
+        baselines.PositiveVsUnlabeled,
+        baselines.RankSVM,
+        baselines.SAMULT,
+        baselines.SemiSupervised,
+        baselines.SSRankBoost,
+    ):
+        yield kind.__name__, fitted(kind())
+    for name, kind in priors.PRIORS.items():
+        model = kind(random_state=0, on_unidentified="ignore")
+        yield name, lambda X, y, model=model: model.fit(X, y).prior_
+    for name in ("auc_estimate", "roc_curve_estimate", "prior_sensitivity"):
+        call = getattr(metrics, name)
+        options = {} if name == "prior_sensitivity" else {"prior": 0.3}
+        yield name, lambda X, y, call=call, o=options: str(call(y, X[:, 0], **o).to_dict())
+    yield "threshold", lambda X, y: str(metrics.threshold_estimate(y, X[:, 0], 0.3, k=5))
+    yield "compare", lambda X, y: str(metrics.compare_auc(y, X[:, 0], X[:, 1], 0.3))
+    yield "counts", lambda X, y: metrics.ScoreCounts.from_rows(y, X[:, 0]).unlabeled
+    for splitter in (metrics.RoleStratifiedKFold(2), metrics.RoleStratifiedShuffleSplit(2)):
+        splitter.random_state = None if isinstance(splitter, metrics.RoleStratifiedKFold) else 0
+        yield (
+            type(splitter).__name__,
+            lambda X, y, s=splitter: [test.tolist() for _, test in s.split(X, y)],
+        )
+    yield "GridSearchCV", searched
+    yield (
+        "cross_val_score",
+        lambda X, y: cross_val_score(
+            AUCClassifier(prior=0.3, n_basis=10, random_state=0),
+            X,
+            y,
+            scoring=metrics.make_auc_scorer(0.3),
+            cv=metrics.RoleStratifiedKFold(2),
+        ),
+    )
+
+
+@pytest.mark.parametrize("call", [pytest.param(c, id=name) for name, c in _functions_of_y()])
+def test_whatever_takes_y_takes_roles(call) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([1.0, 0.0, np.nan], [20, 20, 40])
+    X = rng.standard_normal((80, 3)) + np.where(np.arange(80) < 20, 1.5, 0.0)[:, None]
+    np.testing.assert_array_equal(call(X, read_roles(y)), call(X, y))

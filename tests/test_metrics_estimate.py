@@ -113,7 +113,8 @@ def test_combination_that_reads_much_wider_is_refused(monkeypatch):
 def test_combined_standard_error_against_simulation():
     """600 draws at (80, 20, 1000), prior .1: SE within 8% of the spread, at most .60 of PN's.
 
-    The spread of 600 draws is itself known to 3%; the full study is experiments.coverage.
+    The spread of 600 draws is itself known to 3%; the full study:
+    ``python -m experiments coverage``.
     """
     rows = []
     for seed in range(600):

@@ -321,7 +321,7 @@ class Overlapping(FixedFolds):
         ({"cv": "five"}, "cv must be"),
         ({"cv": Overlapping(3)}, "overlap"),
         ({"temperature": 0}, "temperature must be"),
-        ({"prior": "high"}, "strictly between 0 and 1"),
+        ({"prior": "high"}, "prior must be a number"),
     ],
 )
 def test_bad_settings_get_one_sentence(params, message):

@@ -17,6 +17,7 @@ from pnuauc._study import (
     fit_study,
     make_payments,
     parse_prior,
+    prior_findings,
 )
 from pnuauc._study._crossfit import cross_fit, evaluation_rows, permutation_importance
 from pnuauc.exceptions import InputError
@@ -67,7 +68,7 @@ class Recorder:
         return self
 
     def fit(self, X, y):
-        Recorder.fitted.append((X[:, 0].astype(int).tolist(), np.asarray(y).tolist()))
+        Recorder.fitted.append((X[:, 0].astype(int).tolist(), y.codes.tolist()))
         # every refit on a scale of its own
         self.factor = 10.0 ** len(Recorder.fitted)
         return self
@@ -90,7 +91,7 @@ def test_no_row_is_scored_by_a_model_that_saw_it():
         np.testing.assert_array_equal(labels, codes[seen])
     # scales of the refits are gone: unlabelled scores of each fold have mean 0 and spread 1
     for test, _ in result.folds:
-        part = result.scores[test][result.codes[test] == -1]
+        part = result.scores[test][result.roles.codes[test] == -1]
         np.testing.assert_allclose([part.mean(), part.std()], [0, 1], atol=1e-9)
 
 
@@ -136,7 +137,7 @@ def test_model_card_and_findings_are_reproducible():
     first, second = (fit_study(table, roles, settings) for _ in range(2))
     for key in ("auc", "prior", "importance", "unlabelled", "top"):
         assert first.findings[key] == second.findings[key]
-    np.testing.assert_array_equal(first.model.coef, second.model.coef)
+    np.testing.assert_array_equal(first.model.scorer.coef, second.model.scorer.coef)
 
 
 def test_order_of_rows_does_not_matter_to_the_prior():
@@ -167,7 +168,7 @@ def test_given_prior_and_interval():
     prior = find_prior((0.1, 0.3), None, roles)
     assert (prior.value, prior.low, prior.high) == (pytest.approx(0.2), 0.1, 0.3)
     assert prior.std_error == pytest.approx(0.2 / (2 * 1.959964), rel=1e-6)
-    assert prior.population == pytest.approx((10 + 0.2 * 90) / 100)
+    assert prior_findings(prior, roles)["population"] == pytest.approx((10 + 0.2 * 90) / 100)
     assert find_prior(0.2, None, read_roles([1, 0])) is None
 
 

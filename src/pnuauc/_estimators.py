@@ -9,7 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -25,7 +25,7 @@ from pnuauc.basis import check_weights, make_basis
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import Loss, get_loss
-from pnuauc.priors import default_prior
+from pnuauc.priors import ClassPrior, resolve_prior
 from pnuauc.risks import RISKS, Risk, check_prior, get_risk
 
 __all__ = ["AUCClassifier"]
@@ -92,10 +92,10 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         Width of the Gaussians: a number, "median" or a multiple such as "0.5*median".
     alpha : float, default=0.1
         Ridge.
-    prior : float or prior estimator, optional
+    prior : float, (low, high), ClassPrior, prior estimator, or "auto", optional
         Share of positives *among the unlabelled rows* (not in the population). Needed by every
         risk that uses U. An object with ``fit(X, y)`` and ``prior_`` is fitted on the rows; None
-        takes :func:`pnuauc.priors.default_prior` for the roles that there are.
+        and "auto" take :func:`pnuauc.priors.default_prior` for the roles that there are.
     positive_label, negative_label, unlabeled_label : optional
         Values of y that stand for the roles.
     max_iter, tol : int, float
@@ -114,7 +114,9 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
     risk_ : str
         The risk that was used.
     prior_ : float or None
-        The prior that was used; an estimate is kept within [0.01, 0.99].
+        The prior that the risk used; an estimate is kept within [0.01, 0.99].
+    class_prior_ : ClassPrior or None
+        The prior as given or estimated, with its uncertainty.
     prior_estimator_ : fitted prior estimator, or None where a number was given
     correction_ : Correction
         What was done if the empirical risk had no minimum (``kind == "none"``: nothing).
@@ -180,7 +182,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         rows = rows_by_role(roles, weight)
         loss = get_loss(self.loss)
         self.risk_ = choose_risk(self.risk, roles)
-        risk, self.prior_ = self._make_risk(X, roles)
+        risk = self._make_risk(X, roles)
         risk.check_roles(
             {r: len(i) if weight is None else weight[i].sum() for r, i in rows.items()}
         )
@@ -196,10 +198,13 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         self.intercept_ = -self.threshold_
         return self
 
-    def _make_risk(self, X: Any, roles: Roles) -> tuple[Risk, float | None]:
+    def _make_risk(self, X: Any, roles: Roles) -> Risk:
         uses_unlabeled = self.risk_ in {"pu", "nu"} or (self.risk_ == "pnu" and self.eta != 0)
-        prior, self.prior_estimator_ = resolve_prior(self.prior, X, roles, needed=uses_unlabeled)
-        return get_risk(self.risk_, prior=prior, eta=self.eta), prior
+        self.class_prior_, self.prior_estimator_ = training_prior(
+            self.prior, X, roles, needed=uses_unlabeled, random_state=self.random_state
+        )
+        self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
+        return get_risk(self.risk_, prior=self.prior_, eta=self.eta)
 
     def _solve(self, risk: Risk, loss: Loss, design: Design) -> None:
         if loss.name == "squared":
@@ -287,31 +292,16 @@ def choose_risk(risk: Any, roles: Roles) -> str:
     return str(risk)
 
 
-#: Bounds of an estimated prior: the NU risk divides by it, the PU risk by the rest.
-ESTIMATE_BOUNDS = (0.01, 0.99)
-
-
-def resolve_prior(
-    prior: Any, X: Any, roles: Roles, *, needed: bool
-) -> tuple[float | None, Any | None]:
-    """The prior inside U, and the fitted estimator where it was estimated.
-
-    A number is taken as it is. An estimator is fitted on the rows; None takes the default
-    estimator for the roles that there are (:func:`pnuauc.priors.default_prior`). Where the data
-    cannot tell the prior, it raises an error; with positive and negative rows at hand the default
-    only warns, since they carry the fit and unlabelled rows can be left out (eta = 0).
-    """
-    if isinstance(prior, (str, bytes)) or (prior is not None and not hasattr(prior, "fit")):
-        return check_prior(prior), None
-    if not needed:
+def training_prior(
+    prior: Any, X: Any, roles: Roles, *, needed: bool, random_state: Any
+) -> tuple[ClassPrior | None, Any | None]:
+    """The prior inside U and the estimator fitted for it; (None, None) where no risk needs one."""
+    automatic = prior is None or (isinstance(prior, str) and prior == "auto")
+    if not needed and (automatic or hasattr(prior, "fit")):
         return None, None
-    if prior is not None:
-        estimator = clone(prior)
-    else:
-        doubt = "warn" if roles.setting == "PNU" else "raise"
-        estimator = default_prior(roles.setting, on_unidentified=doubt)
-    estimator.fit(X, roles.plain)
-    return float(np.clip(estimator.prior_, *ESTIMATE_BOUNDS)), estimator
+    known, estimator = resolve_prior(prior, X, roles, random_state=random_state)
+    check_prior(known.training_value)
+    return known, estimator
 
 
 def _warn_of(correction: Correction) -> None:

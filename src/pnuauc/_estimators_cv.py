@@ -19,8 +19,8 @@ from pnuauc._estimators import (
     _RankingMixin,
     choose_risk,
     read_training_rows,
-    resolve_prior,
     rows_by_role,
+    training_prior,
 )
 from pnuauc._progress import progress_bar
 from pnuauc._solvers import Correction
@@ -101,9 +101,9 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     n_basis : int, default=200
     loss : str, default="squared"
         Other losses fit every candidate on its own, which takes far longer.
-    prior : float or prior estimator, optional
-        Share of positives *among the unlabelled rows*; an estimator (None: the default one for
-        the roles that there are) is fitted once, on all training rows.
+    prior : float, (low, high), ClassPrior, prior estimator, or "auto", optional
+        Share of positives *among the unlabelled rows*; an estimator (None and "auto": the default
+        one for the roles that there are) is fitted once, on all training rows.
     cv : int or splitter, default=5
         Folds are dealt out by role; a splitter's test sets must not overlap.
     positive_label, negative_label, unlabeled_label : optional
@@ -135,8 +135,8 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         Coefficients of the final model over ``basis_`` (widths side by side).
     n_corrected_ : int
         Kept candidates whose empirical risk had no minimum and was corrected.
-    basis_, prior_, prior_estimator_, risk_, classes_, intercept_, threshold_, n_iter_,
-    n_features_in_
+    basis_, prior_, class_prior_, prior_estimator_, risk_, classes_, intercept_, threshold_,
+    n_iter_, n_features_in_
 
     Examples
     --------
@@ -201,9 +201,10 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         self._check_choices()
         X, roles, _ = read_training_rows(self, X, y, None)
         self.risk_ = choose_risk(self.risk, roles)
-        self.prior_, self.prior_estimator_ = resolve_prior(
-            self.prior, X, roles, needed="u" in self.risk_
+        self.class_prior_, self.prior_estimator_ = training_prior(
+            self.prior, X, roles, needed="u" in self.risk_, random_state=self.random_state
         )
+        self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         rows = {r: i for r, i in rows_by_role(roles).items() if r.lower() in self.risk_}

@@ -9,7 +9,7 @@ and that it was done, is told by a :class:`Correction`:
   row, has no negative eigenvalue, so f is the size of the estimation error, and eigenvalues below
   it are indistinguishable from zero. Setting only the negative ones to zero was refused: it frees
   the noisiest directions from all but the ridge (NU data on nine of the paper's sets, alpha =
-  .01: AUC 62.1 with the floor at f, 49.8 with that at zero; ``python -m experiments.indefinite``).
+  .01: AUC 62.1 with the floor at f, 49.8 with that at zero; ``python -m experiments indefinite``).
   Without a matrix
   (matrix-free), the ridge is raised by f instead.
 - other losses: each part of the risk that can become negative enters through the smooth floor

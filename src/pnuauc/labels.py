@@ -6,10 +6,10 @@ The only room that knows label codes. Everything downstream sees a :class:`Roles
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +17,30 @@ from sklearn.utils import column_or_1d
 
 from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
 
-__all__ = ["NEGATIVE", "POSITIVE", "UNLABELED", "Roles", "read_roles"]
+__all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
 
 POSITIVE, NEGATIVE, UNLABELED = 1, 0, -1
 
-_NAMES = {"positive": POSITIVE, "negative": NEGATIVE, "unlabeled": UNLABELED}
+
+class Role(NamedTuple):
+    """One role under all its names."""
+
+    letter: str
+    #: In parameters, attributes and keys.
+    name: str
+    #: In sentences.
+    word: str
+    code: int
+
+
+#: The only table of the names of roles; its order is that of every (P, N, U) triple.
+ROLES = (
+    Role("P", "positive", "positive", POSITIVE),
+    Role("N", "negative", "negative", NEGATIVE),
+    Role("U", "unlabeled", "unlabelled", UNLABELED),
+)
+_BY_NAME = {role.name: role for role in ROLES}
+
 _HOW = "set positive_label, negative_label or unlabeled_label to say otherwise"
 
 
@@ -60,6 +79,11 @@ class Roles:
         """Row numbers of the unlabelled rows."""
         return np.flatnonzero(self.codes == UNLABELED)
 
+    @cached_property
+    def by_letter(self) -> dict[str, NDArray[np.intp]]:
+        """Row numbers of each role, empty ones included: {"P": ..., "N": ..., "U": ...}."""
+        return {role.letter: getattr(self, role.name) for role in ROLES}
+
     @property
     def n_positive(self) -> int:
         return len(self.positive)
@@ -72,19 +96,39 @@ class Roles:
     def n_unlabeled(self) -> int:
         return len(self.unlabeled)
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of positive, negative and unlabelled rows."""
+        return self.n_positive, self.n_negative, self.n_unlabeled
+
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
+    def shape(self) -> tuple[int]:
+        """(n,): scikit-learn splits roles as it would split the array y that they stand for."""
+        return (len(self.codes),)
+
+    def take(self, rows: Any) -> Roles:
+        """The roles of some rows: numbers, a mask or a slice."""
+        codes = np.atleast_1d(self.codes[rows])
+        return Roles(codes, self.positive_label, self.negative_label, self.announcement)
+
+    def __getitem__(self, rows: Any) -> Roles:
+        # scikit-learn indexes arrays by (rows, ...)
+        return self.take(rows[0] if isinstance(rows, tuple) else rows)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.codes.tolist())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The codes, for code that knows nothing of roles: scikit-learn stratifies by them."""
+        return np.array(self.codes, dtype=dtype)
+
+    @property
     def setting(self) -> str:
         """The roles that have rows, as letters: "PN", "PU", "NU", "PNU", "P", ..."""
-        return "".join(
-            letter
-            for letter, rows in zip(
-                "PNU", (self.positive, self.negative, self.unlabeled), strict=True
-            )
-            if len(rows)
-        )
+        return "".join(letter for letter, rows in self.by_letter.items() if len(rows))
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -100,12 +144,12 @@ class Roles:
 
     def require(self, *roles: str, purpose: str, at_least: int = 1) -> None:
         """Raise :class:`MissingRoleError` unless each of ``roles`` has ``at_least`` rows."""
-        for role in roles:
-            n = int(np.count_nonzero(self.codes == _NAMES[role]))
+        for role in (_BY_NAME[name] for name in roles):
+            n = len(self.by_letter[role.letter])
             if n < at_least:
-                spelled = "unlabelled" if role == "unlabeled" else role
                 found = "there is none" if n == 0 else f"there is only {n}"
-                need = f"{spelled} rows" if at_least == 1 else f"at least {at_least} {spelled} rows"
+                least = "" if at_least == 1 else f"at least {at_least} "
+                need = f"{least}{role.word} rows"
                 raise MissingRoleError(
                     f"{purpose} needs {need} and {found}: y holds {self.describe()}, so only "
                     "one class or too few rows of it can be seen."
@@ -122,7 +166,7 @@ class Roles:
 
 
 def read_roles(
-    y: ArrayLike,
+    y: ArrayLike | Roles,
     *,
     positive_label: Any = None,
     negative_label: Any = None,
@@ -138,8 +182,9 @@ def read_roles(
 
     Parameters
     ----------
-    y : array-like, shape (n,)
+    y : array-like, shape (n,), or Roles
         Numbers, booleans, strings, objects; numpy, pandas (nullable, categorical), polars, lists.
+        A ``Roles`` is returned unchanged: it has been read, and the parameters are not looked at.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
         Values that stand for a role. Missing values are always unlabelled.
 
@@ -154,6 +199,8 @@ def read_roles(
     >>> read_roles(["fraud", "?", "ok"], positive_label="fraud", unlabeled_label="?").codes
     array([ 1, -1,  0], dtype=int8)
     """
+    if isinstance(y, Roles):
+        return y
     values, index, missing = _distinct(_as_column(y))
     given = {
         POSITIVE: _as_list(positive_label),

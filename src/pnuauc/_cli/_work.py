@@ -19,17 +19,19 @@ from pnuauc._study import (
     evaluate_table,
     find_prior,
     fit_study,
+    prior_findings,
     split_columns,
 )
-from pnuauc.exceptions import InputError
+from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
     ReadOptions,
     TableEncoder,
+    TableModel,
     check_writable,
     column_names,
     detect_format,
     load_model,
-    read_manifest,
+    open_model,
     read_table,
     save_model,
     score_file,
@@ -292,37 +294,45 @@ def prior_of_file(
         style="bold",
     )
     voice.say(f"{found.source[0].upper()}{found.source[1:]} from {roles.describe()}.")
-    if found.population is not None:
-        voice.say(
-            f"If the labels were uncovered inside this table: {percent(found.population)} of all "
-            "rows."
-        )
+    findings = prior_findings(found, roles) or {}
+    voice.say(
+        f"If the labels were uncovered inside this table: {percent(findings['population'])} of all "
+        "rows."
+    )
     for remark in [*([found.doubt] if found.doubt else []), *messages, *encoder.notes_]:
         voice.remark(remark)
-    voice.data({**found.to_dict(), "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
+    voice.data({**findings, "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
 
 
 def inspect_model(voice: Voice, path: Path) -> None:
     """``pnuauc inspect``: the card, after the whole file was checked."""
     where = _existing_model(path)
-    load_model(where)  # a card is shown only of a file that would score
-    manifest = read_manifest(where)
-    card = manifest["card"]
+    model, manifest = open_model(where)  # a card is shown only of a file that would score
+    try:
+        rows = _card_rows(model, manifest)
+        remarks = [str(remark) for remark in model.card.get("warnings", [])]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise ModelFileError(
+            f"The card of '{where}' is none that pnuauc writes; the model itself can be used."
+        ) from None
     voice.say(f"Model {where}", style="bold")
-    voice.rows(
-        [
-            ("Made", f"{card.get('created', '?')} by pnuauc {manifest['libraries']['pnuauc']}"),
-            ("Table", f"{card['table']['name']}, label {card['label']}"),
-            *summary_rows(card),
-            ("Needs", ", ".join(f"{c['name']} ({c['kind']})" for c in manifest["columns"])),
-            ("Libraries", ", ".join(f"{k} {v}" for k, v in manifest["libraries"].items())),
-            ("Checksums", "intact"),
-            ("Command", str(card.get("command"))),
-        ]
-    )
-    for remark in card.get("warnings", []):
+    voice.rows(rows)
+    for remark in remarks:
         voice.remark(remark)
     voice.data(manifest)
+
+
+def _card_rows(model: TableModel, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    card = model.card
+    return [
+        ("Made", f"{card.get('created', '?')} by pnuauc {manifest['libraries']['pnuauc']}"),
+        ("Table", f"{card['table']['name']}, label {card['label']}"),
+        *summary_rows(card),
+        ("Needs", ", ".join(f"{c.name} ({c.kind})" for c in model.encoder.columns_)),
+        ("Libraries", ", ".join(f"{k} {v}" for k, v in manifest["libraries"].items())),
+        ("Checksums", "intact"),
+        ("Command", str(card.get("command"))),
+    ]
 
 
 def _model_path(path: Path) -> Path:

@@ -4,12 +4,11 @@ from pnuauc._study._data import ColumnRoles, LabelCodes, collected, read_labels,
 from pnuauc._study._evaluate import evaluate_table
 from pnuauc._study._fit import FitSettings, Study, fit_study
 from pnuauc._study._payments import make_payments
-from pnuauc._study._prior import KnownPrior, find_prior, parse_prior
+from pnuauc._study._prior import find_prior, parse_prior, prior_findings
 
 __all__ = [
     "ColumnRoles",
     "FitSettings",
-    "KnownPrior",
     "LabelCodes",
     "Study",
     "collected",
@@ -18,6 +17,7 @@ __all__ = [
     "fit_study",
     "make_payments",
     "parse_prior",
+    "prior_findings",
     "read_labels",
     "split_columns",
 ]

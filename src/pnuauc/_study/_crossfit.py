@@ -26,15 +26,14 @@ class CrossFit:
     ----------
     rows : ndarray, shape (m,)
         Their numbers in the table.
-    codes : ndarray, shape (m,)
-        Their roles: 1, 0, -1.
+    roles : Roles, of length m
     scores : ndarray, shape (m,)
         Standardised fold by fold, so that scores of different refits can be compared.
     folds : list of (positions in ``rows``, fitted ranker)
     """
 
     rows: NDArray[np.intp]
-    codes: NDArray[np.int8]
+    roles: Roles
     scores: Floats
     folds: list[tuple[NDArray[np.intp], Any]]
 
@@ -63,25 +62,24 @@ def cross_fit(
     A fold's scores are centred and scaled by the mean and spread of its unlabelled rows (of all
     its rows where none is unlabelled): refits rank alike but on scales of their own.
     """
-    codes = roles.codes[rows]
-    labels = codes.astype(float)
-    splitter = RoleStratifiedKFold(n_folds, shuffle=True, random_state=seed, unlabeled_label=-1)
+    taken = roles.take(rows)
+    splitter = RoleStratifiedKFold(n_folds, shuffle=True, random_state=seed)
     scores = np.empty(len(rows))
     folds = []
-    for k, (train, test) in enumerate(splitter.split(codes, codes)):
+    for k, (train, test) in enumerate(splitter.split(rows, taken)):
         if tick:
             tick("held-out folds", k / n_folds)
-        fitted = clone(ranker).fit(X[rows[train]], labels[train])
+        fitted = clone(ranker).fit(X[rows[train]], taken.take(train))
         raw = fitted.decision_function(X[rows[test]])
-        scores[test] = _standardised(raw, codes[test])
+        scores[test] = _standardised(raw, taken.take(test))
         folds.append((test, fitted))
     if tick:
         tick("held-out folds", 1.0)
-    return CrossFit(rows, codes, scores, folds)
+    return CrossFit(rows, taken, scores, folds)
 
 
-def _standardised(scores: Floats, codes: NDArray[np.int8]) -> Floats:
-    reference = scores[codes == -1] if (codes == -1).sum() >= 2 else scores
+def _standardised(scores: Floats, roles: Roles) -> Floats:
+    reference = scores[roles.unlabeled] if roles.n_unlabeled >= 2 else scores
     spread = float(reference.std())
     return (scores - reference.mean()) / (spread if spread > 0 else 1.0)
 
@@ -104,7 +102,7 @@ def permutation_importance(
     if len(groups) > max_columns or not isinstance(X, np.ndarray):
         return []
     rng = np.random.default_rng(seed)
-    base = auc_estimate(fit.codes, fit.scores, prior, unlabeled_label=-1).value
+    base = auc_estimate(fit.roles, fit.scores, prior).value
     results = []
     for name, columns in groups.items():
         drops = []
@@ -113,8 +111,10 @@ def permutation_importance(
             for test, ranker in fit.folds:
                 block = X[fit.rows[test]]
                 block[:, columns] = block[rng.permutation(len(test))][:, columns]
-                shuffled[test] = _standardised(ranker.decision_function(block), fit.codes[test])
-            value = auc_estimate(fit.codes, shuffled, prior, unlabeled_label=-1).value
+                shuffled[test] = _standardised(
+                    ranker.decision_function(block), fit.roles.take(test)
+                )
+            value = auc_estimate(fit.roles, shuffled, prior).value
             drops.append(base - value)
         results.append(
             {"column": name, "drop": float(np.mean(drops)), "spread": float(np.std(drops))}

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pnuauc._prior import ClassPrior
 from pnuauc._study._data import LabelCodes, collected, label_values, read_labels
 from pnuauc._study._findings import label_findings
-from pnuauc._study._prior import KnownPrior, find_prior
+from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc.exceptions import InputError
 from pnuauc.io import Column, as_table, numbers
 from pnuauc.labels import Roles
@@ -50,7 +51,7 @@ def evaluate_table(
         comparison = _compare(columns, roles, known, method, level)
     return {
         "labels": label_findings(roles),
-        "prior": None if known is None else known.to_dict(),
+        "prior": prior_findings(known, roles),
         "scores": models,
         "comparison": comparison,
         "warnings": messages,
@@ -79,7 +80,7 @@ def _scores(table: Any, name: str, roles: Roles) -> Any:
 
 def _known_prior(
     given: Any, estimate: bool, columns: dict[str, Any], roles: Roles, level: float
-) -> KnownPrior | None:
+) -> ClassPrior | None:
     if given is None and not estimate and roles.setting != "PNU":
         return None
     if given is None and min(roles.n_positive or 2, roles.n_negative or 2) < 2:
@@ -89,7 +90,7 @@ def _known_prior(
 
 
 def _one(
-    roles: Roles, values: Any, prior: KnownPrior | None, method: str, level: float
+    roles: Roles, values: Any, prior: ClassPrior | None, method: str, level: float
 ) -> dict[str, Any]:
     out: dict[str, Any] = {"methods": {}}
     for name in ("pn", "pu", "nu", "combined", "pu_raw", "nu_raw"):

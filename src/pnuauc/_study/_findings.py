@@ -11,7 +11,7 @@ from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableModel
-from pnuauc.labels import Roles
+from pnuauc.labels import ROLES, Roles
 from pnuauc.metrics import (
     auc_estimate,
     compare_auc,
@@ -31,7 +31,6 @@ __all__ = [
     "unlabelled_effect",
 ]
 
-Codes = NDArray[np.int8]
 Floats = NDArray[np.float64]
 #: Values of a reviewed row that are shown beside its score.
 _SHOWN_COLUMNS = 6
@@ -73,58 +72,58 @@ def selection_findings(ranker: AUCClassifierCV) -> dict[str, Any]:
     }
 
 
-def auc_findings(codes: Codes, scores: Floats, prior: Any, level: float) -> dict[str, Any]:
+def auc_findings(roles: Roles, scores: Floats, prior: Any, level: float) -> dict[str, Any]:
     """AUC by every method the roles allow, ROC curve and sensitivity to the prior."""
     estimates = {}
     for method in ("combined", "pn", "pu", "nu"):
         try:
-            estimate = auc_estimate(codes, scores, prior, method, level, unlabeled_label=-1)
+            estimate = auc_estimate(roles, scores, prior, method, level)
         except (MissingRoleError, PriorNotIdentifiedError, ValueError):
             continue
         estimates[estimate.method] = estimate.to_dict()
     try:
-        best = auc_estimate(codes, scores, prior, "auto", level, unlabeled_label=-1)
+        best = auc_estimate(roles, scores, prior, "auto", level)
     except (MissingRoleError, PriorNotIdentifiedError, ValueError) as error:
         return {"auc": None, "auc_reason": str(error)}
     out: dict[str, Any] = {"auc": best.to_dict(), "auc_methods": estimates}
-    out["roc"] = _roc(codes, scores, prior, level)
+    out["roc"] = _roc(roles, scores, prior, level)
     if prior is not None and best.method != "pn":
-        out["sensitivity"] = _sensitivity(codes, scores, prior, level)
+        out["sensitivity"] = _sensitivity(roles, scores, prior, level)
     return out
 
 
-def _roc(codes: Codes, scores: Floats, prior: Any, level: float) -> dict[str, Any] | None:
-    if not (codes == 1).any():
+def _roc(roles: Roles, scores: Floats, prior: Any, level: float) -> dict[str, Any] | None:
+    if not roles.n_positive:
         return None
-    roc = roc_curve_estimate(codes, scores, prior, level=level, max_points=200, unlabeled_label=-1)
+    roc = roc_curve_estimate(roles, scores, prior, level=level, max_points=200)
     names = ("fpr", "tpr", "band_low", "band_high")
     curve = {name: np.round(getattr(roc, name), 5).tolist() for name in names}
     return {**curve, "method": roc.method, "level": level}
 
 
-def _sensitivity(codes: Codes, scores: Floats, prior: Any, level: float) -> dict[str, Any]:
-    value, error = float(prior.prior_), float(prior.std_error_)
+def _sensitivity(roles: Roles, scores: Floats, prior: Any, level: float) -> dict[str, Any]:
+    value, error = prior.value, prior.std_error
     low = max(0.002, min(value / 3, value - 3 * error))
     high = min(0.95, max(3 * value, value + 3 * error))
     grid = np.linspace(low, max(high, low + 0.01), 25)
-    curve = prior_sensitivity(codes, scores, grid, level=level, unlabeled_label=-1).to_dict()
+    curve = prior_sensitivity(roles, scores, grid, level=level).to_dict()
     return {**curve, "at": value}
 
 
-def score_histograms(codes: Codes, scores: Floats, bins: int = 24) -> dict[str, Any]:
+def score_histograms(roles: Roles, scores: Floats, bins: int = 24) -> dict[str, Any]:
     """Share of each role's rows by score; the ends of the axis gather the tails."""
     low, high = np.quantile(scores, [0.005, 0.995])
     low, high = (
-        min(low, scores[codes == 1].min(initial=low)),
-        max(high, scores[codes == 1].max(initial=high)),
+        min(low, scores[roles.positive].min(initial=low)),
+        max(high, scores[roles.positive].max(initial=high)),
     )
     edges = np.linspace(low, high if high > low else low + 1, bins + 1)
     inside = np.clip(scores, edges[0], edges[-1])
     out: dict[str, Any] = {"edges": edges.tolist()}
-    for role, code in (("positive", 1), ("negative", 0), ("unlabeled", -1)):
-        part = inside[codes == code]
+    for role in ROLES:
+        part = inside[roles.by_letter[role.letter]]
         if len(part):
-            out[role] = (np.histogram(part, edges)[0] / len(part)).tolist()
+            out[role.name] = (np.histogram(part, edges)[0] / len(part)).tolist()
     return out
 
 
@@ -154,7 +153,7 @@ def unlabelled_effect(
 
     plain = clone(quiet).set_params(risk="pn", prior=None)
     alone = cross_fit(plain, X, roles, held_out.rows, n_folds=n_folds, seed=seed)
-    result = compare_auc(held_out.codes, held_out.scores, alone.scores, prior, unlabeled_label=-1)
+    result = compare_auc(held_out.roles, held_out.scores, alone.scores, prior)
     out |= {key: getattr(result, key) for key in ("difference", "low", "high", "p_value", "method")}
     out["with"], out["without"] = result.value_a, result.value_b
     return out
@@ -207,18 +206,18 @@ def _cell(value: Any) -> Any:
 
 
 def review_findings(
-    codes: Codes, scores: Floats, prior: Any, n_unlabeled: int, k: int
+    roles: Roles, scores: Floats, prior: Any, n_unlabeled: int, k: int
 ) -> dict[str, Any] | None:
     """Expected harvest among the highest-scored unlabelled rows, from held-out scores.
 
     The held-out rows may be a sample of U, so k of all n_unlabeled rows is taken as the same share
     of the sample (at least 10 rows of it, or the estimate would be noise).
     """
-    n = int((codes == -1).sum())
-    if not (codes == 1).any() or n == 0:
+    n = roles.n_unlabeled
+    if not roles.n_positive or n == 0:
         return None
     k_sample = min(n, max(10, round(k * n / n_unlabeled)))
-    at = threshold_estimate(codes, scores, prior, k=k_sample, unlabeled_label=-1)
+    at = threshold_estimate(roles, scores, prior, k=k_sample)
     parts = {"recall": at.recall, "lift": at.lift, "precision": at.precision}
     limits: dict[str, Any] = {
         name: None if part is None else {"value": part.value, "low": part.low, "high": part.high}

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from pnuauc import __version__
 from pnuauc._estimators_cv import AUCClassifierCV
+from pnuauc._prior import ClassPrior
 from pnuauc._study._crossfit import cross_fit, evaluation_rows, permutation_importance
 from pnuauc._study._data import ColumnRoles, collected, split_columns
 from pnuauc._study._findings import (
@@ -25,7 +26,7 @@ from pnuauc._study._findings import (
     top_rows,
     unlabelled_effect,
 )
-from pnuauc._study._prior import KnownPrior, find_prior
+from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel, find_leaks
 from pnuauc.labels import Roles
@@ -110,10 +111,10 @@ def fit_study(
         prior = _prior(settings, X, roles, messages)
         ranker = _ranker(settings, prior, verbose)
         tick("model", 0.0)
-        ranker.fit(X, roles.codes.astype(float))
+        ranker.fit(X, roles)
         model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles))
         findings = _header(name, command, table, columns, roles, encoder, settings)
-        findings["prior"] = None if prior is None else prior.to_dict()
+        findings["prior"] = prior_findings(prior, roles)
         findings["selection"] = selection_findings(ranker)
         _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
         findings["top"] = top_rows(model, X, table, ids, roles, settings.top)
@@ -129,16 +130,14 @@ def _check_setting(roles: Roles, label: str) -> None:
             f"Label column '{label}' holds {roles.describe()}; a ranking needs at least two of "
             "positive, negative and unlabelled rows."
         )
-    for role in ("positive", "negative", "unlabeled"):
-        n = getattr(roles, f"n_{role}")
-        if n == 1:
-            raise InputError(
-                f"Label column '{label}' holds {roles.describe()}; every role that occurs needs "
-                "at least 2 rows."
-            )
+    if 1 in roles.counts:
+        raise InputError(
+            f"Label column '{label}' holds {roles.describe()}; every role that occurs needs "
+            "at least 2 rows."
+        )
 
 
-def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> KnownPrior | None:
+def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> ClassPrior | None:
     try:
         prior = find_prior(
             settings.prior,
@@ -155,14 +154,12 @@ def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> 
 
 
 def _ranker(
-    settings: FitSettings, prior: KnownPrior | None, verbose: bool | None
+    settings: FitSettings, prior: ClassPrior | None, verbose: bool | None
 ) -> AUCClassifierCV:
     return AUCClassifierCV(
         basis=settings.basis,
         n_basis=settings.n_basis,
-        prior=None if prior is None else prior.value,
-        # the codes of roles.codes are settled: without this, {1, -1} would be announced again
-        unlabeled_label=-1,
+        prior=prior,
         n_jobs=settings.n_jobs,
         verbose=verbose,
         random_state=settings.random_state,
@@ -214,13 +211,13 @@ def _judge(
     ranker: AUCClassifierCV,
     X: Any,
     roles: Roles,
-    prior: KnownPrior | None,
+    prior: ClassPrior | None,
     encoder: TableEncoder,
     settings: FitSettings,
     tick: Tick,
 ) -> None:
     """Everything that rests on held-out scores; left out, with a reason, where there are none."""
-    counts = [n for n in (roles.n_positive, roles.n_negative, roles.n_unlabeled) if n]
+    counts = [n for n in roles.counts if n]
     # a training part needs two rows of every role
     n_folds = min(settings.folds, *counts)
     if n_folds < 2 or min(counts) < 3:
@@ -235,7 +232,7 @@ def _judge(
     held_out = cross_fit(
         quiet, X, roles, rows, n_folds=n_folds, seed=settings.random_state, tick=tick
     )
-    n_used = int((held_out.codes == -1).sum())
+    n_used = held_out.roles.n_unlabeled
     findings["auc_procedure"] = (
         f"{n_folds} folds by role: the whole selection is repeated without each fold and the fold "
         "is scored by that refit, so no row is judged by a model that saw its label. "
@@ -247,11 +244,11 @@ def _judge(
         + "Scores are standardised fold by fold and pooled; the prior and the encoding come from "
         "all rows."
     )
-    findings |= auc_findings(held_out.codes, held_out.scores, prior, settings.level)
+    findings |= auc_findings(held_out.roles, held_out.scores, prior, settings.level)
     findings["review"] = review_findings(
-        held_out.codes, held_out.scores, prior, roles.n_unlabeled, settings.top
+        held_out.roles, held_out.scores, prior, roles.n_unlabeled, settings.top
     )
-    findings["scores"] = score_histograms(held_out.codes, held_out.scores)
+    findings["scores"] = score_histograms(held_out.roles, held_out.scores)
     findings["unlabelled"] = unlabelled_effect(
         ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
     )

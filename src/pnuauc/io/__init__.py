@@ -5,7 +5,7 @@ from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._extras import need
 from pnuauc.io._leaks import find_leaks
 from pnuauc.io._model import TableModel
-from pnuauc.io._modelfile import FORMAT_VERSION, load_model, read_manifest, save_model
+from pnuauc.io._modelfile import FORMAT_VERSION, load_model, open_model, read_manifest, save_model
 from pnuauc.io._plain import plain
 from pnuauc.io._scoring import ScoreSummary, score_file
 from pnuauc.io._tables import (
@@ -37,6 +37,7 @@ __all__ = [
     "load_model",
     "need",
     "numbers",
+    "open_model",
     "plain",
     "read_manifest",
     "read_table",

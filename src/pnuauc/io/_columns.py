@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,16 @@ from numpy.typing import NDArray
 from pnuauc.exceptions import InputError
 from pnuauc.io._extras import need
 
-__all__ = ["DATE_PARTS", "KINDS", "MISSING", "Column", "classify", "numbers", "strings"]
+__all__ = [
+    "DATE_PARTS",
+    "KINDS",
+    "MISSING",
+    "Column",
+    "classify",
+    "level_codes",
+    "numbers",
+    "strings",
+]
 
 KINDS = ("number", "boolean", "category", "text", "date")
 #: What a date becomes; each is treated as a number from there on.
@@ -49,6 +59,21 @@ class Column:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, item: Any) -> Column:
+        """The column that :meth:`to_dict` described; a ``ValueError`` if it is none."""
+        known = {field.name for field in fields(cls)}
+        if not isinstance(item, dict) or not known.issuperset(item):
+            raise ValueError("a column needs name, kind and type")
+        column = cls(**{"name": None, "kind": None, "type": None, **item})
+        if not all(isinstance(text, str) for text in (column.name, column.kind, column.type)):
+            raise ValueError("a column's name, kind and type must be text")
+        if column.kind not in KINDS:
+            raise ValueError(f"unknown kind of column {column.kind[:40]!r}")
+        if not isinstance(column.lenient, bool):
+            raise ValueError("whether a column is lenient must be true or false")
+        return column
 
 
 def classify(name: str, values: Any, *, categorical: bool) -> tuple[Column | None, str | None]:
@@ -254,6 +279,23 @@ def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float
 
 def strings(values: Any) -> NDArray[Any]:
     """The values as an object array of str, shape (n,); missing is "(missing)"."""
+    pa = need("pyarrow")
+    filled = _texts(values)
+    if isinstance(filled, pa.ChunkedArray):
+        return np.asarray(filled.to_numpy(), dtype=object)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=object)
+
+
+def level_codes(values: Any, levels: Sequence[str]) -> NDArray[np.intp]:
+    """Each value's place among ``levels``, -1 where it is none of them; shape (n,)."""
+    pa, pc = need("pyarrow"), need("pyarrow.compute")
+    texts = _texts(values)
+    places = pc.fill_null(pc.index_in(texts, pa.array(levels, texts.type)), -1)
+    return _to_numpy(places).astype(np.intp)
+
+
+def _texts(values: Any) -> Any:
+    """Arrow text of any values; missing is "(missing)"."""
     pa, pc = need("pyarrow"), need("pyarrow.compute")
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -268,7 +310,4 @@ def strings(values: Any) -> NDArray[Any]:
         values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.string()), texts)
     elif not _is_text(values.type):
         values = values.cast(pa.string())
-    filled = pc.fill_null(values, MISSING)
-    if isinstance(filled, pa.ChunkedArray):
-        return np.asarray(filled.to_numpy(), dtype=object)
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=object)
+    return pc.fill_null(values, MISSING)

@@ -1,22 +1,21 @@
-"""A table of mixed columns -> a matrix of numbers, by scikit-learn's own transformers."""
+"""A table of mixed columns -> a matrix of numbers; what was learned is plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from pnuauc.exceptions import InputError
-from pnuauc.io._columns import DATE_PARTS, Column, classify, numbers, strings
+from pnuauc.io._columns import Column, classify, numbers, strings
+from pnuauc.io._encoding import Encoding, SparseEncoding, check_view, encoding_from_spec
+from pnuauc.io._extras import need
 from pnuauc.io._tables import as_table
 
 __all__ = ["TableEncoder"]
@@ -27,11 +26,14 @@ FIT_ROWS = 200_000
 _BLOCK_ROWS = 65_536
 #: Above this many bytes the encoded matrix is kept in float32.
 _DOUBLE_BYTES = 2**30
-_HASHED = 32
+
+Floats = NDArray[np.float64]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Columns -> numbers that a distance can be taken of; the same at fit and at scoring.
+    """Columns -> numbers, the same at fit and at scoring, in two views.
+
+    The view "kernels" is made for distances:
 
     - numbers: missing cells take the median, then mean 0 and variance 1; columns with missing
       cells get a 0/1 column that says so;
@@ -40,11 +42,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       commonest are kept, those of fewer than max(2, n/1000) rows are one group, which new
       categories join at scoring (without such a group they are all zeros);
     - text (more distinct strings): letter triples hashed into 32 columns, of length 1;
-    - dates: days since 1970, month, weekday, hour, then as numbers;
-    - constant and empty columns, copies of other columns, columns that name or number the rows
-      are left out, and ``notes_`` says so.
+    - dates: days since 1970, month, weekday, hour, then as numbers.
 
-    CSR matrices stay sparse: each column is divided by its largest absolute value.
+    The view "trees" is made for splits: numbers, dates and booleans as they are, NaN where a cell
+    is missing; categories as above up to 10, beyond that one column of codes, the commonest 0;
+    text as above.
+
+    In both, constant and empty columns, copies of other columns, columns that name or number the
+    rows are left out, and ``notes_`` says so. CSR matrices stay sparse: each column is divided by
+    its largest absolute value (kernels) or left as it is (trees).
     Medians, means and categories come from at most 200,000 rows, drawn at random.
 
     Parameters
@@ -58,15 +64,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     columns_ : list of Column
     notes_ : list of str
-    transformers_ : dict of fitted scikit-learn transformers
-    groups_ : dict of column name -> indices of the encoded columns it feeds
+    encoding_ : Encoding or SparseEncoding
+        What was learned, as plain values.
+    groups_ : dict of column name -> indices of the encoded columns it feeds, view "kernels"
+        :meth:`groups` gives those of either view.
 
     Examples
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"size": [1.0, 2.0, None, 3.0], "shop": ["a", "b", "a", "b"]})
-    >>> TableEncoder().fit(frame).get_feature_names_out().tolist()
+    >>> encoder = TableEncoder().fit(frame)
+    >>> encoder.get_feature_names_out().tolist()
     ['size', 'size is missing', 'shop=a', 'shop=b']
+    >>> encoder.transform(frame, view="trees")[:, 0]
+    array([ 1.,  2., nan,  3.])
     """
 
     def __init__(
@@ -80,11 +91,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Look at every column; ``y`` is ignored."""
         table = as_table(X)
         self.notes_: list[str] = []
-        self.transformers_: dict[str, Any] = {}
         if sparse.issparse(table):
-            return self._fit_sparse(table)
-        self.columns_ = self._choose_columns(table)
-        if not self.columns_:
+            return self._learned(SparseEncoding(_largest(table)))
+        columns = self._choose_columns(table)
+        if not columns:
             raise InputError(
                 "No column is left to learn from: " + " ".join(self.notes_[:5])
                 if self.notes_
@@ -94,122 +104,81 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if n > FIT_ROWS:
             rng = np.random.default_rng(self.random_state)
             table = table.take(np.sort(rng.choice(n, FIT_ROWS, replace=False)))
-        self._fit_numbers(table)
-        self._fit_categories(table)
-        texts = [c.name for c in self.columns_ if c.kind == "text"]
-        if texts:
-            self.transformers_["text"] = text_hasher()
-        self.n_features_in_ = len(self.columns_)
-        self._name_features()
-        return self
+        return self._learned(_learn(table, columns, self.max_categories))
 
-    def _fit_sparse(self, X: Any) -> TableEncoder:
-        self.columns_ = []
-        self.transformers_["sparse"] = MaxAbsScaler().fit(X)
-        self.n_features_in_ = X.shape[1]
-        self.groups_ = {f"feature {j + 1}": [j] for j in range(X.shape[1])}
-        self._names = [f"feature {j + 1}" for j in range(X.shape[1])]
+    def _learned(self, encoding: Encoding | SparseEncoding) -> TableEncoder:
+        self.encoding_ = encoding
+        self.columns_: list[Column] = list(encoding.columns)
+        self.n_features_in_ = encoding.n_features_in
         return self
 
     @property
     def is_sparse(self) -> bool:
         """Whether it was fitted on a sparse matrix."""
-        return "sparse" in self.transformers_
+        return self.encoding_.is_sparse
+
+    @property
+    def groups_(self) -> dict[str, list[int]]:
+        return self.groups()
+
+    def groups(self, view: str = "kernels") -> dict[str, list[int]]:
+        """Column name -> indices of the encoded columns it feeds."""
+        check_is_fitted(self, "encoding_")
+        return self.encoding_.groups(view)
 
     def _choose_columns(self, table: Any) -> list[Column]:
-        unknown = [name for name in self.categorical if name not in table.column_names]
+        names = table.column_names
+        unknown = sorted(set(self.categorical) - set(names))
         if unknown:
             raise InputError(f"There is no column {unknown[0]!r} to treat as categorical.")
         chosen: list[Column] = []
-        for name in table.column_names:
-            values = table.column(name)
-            column, note = classify(name, values, categorical=name in self.categorical)
-            if column is not None:
-                twin = next((c for c in chosen if _same(values, table.column(c.name))), None)
-                if twin is not None:
-                    column, note = None, f"Column '{name}' equals column '{twin.name}'; left out."
+        twins = _Twins()
+        categorical = set(self.categorical)
+        for j, name in enumerate(names):
+            values = table.column(j)
+            column, note = classify(name, values, categorical=name in categorical)
+            twin = None if column is None else twins.of(name, values)
+            if twin is not None:
+                column, note = None, f"Column '{name}' equals column '{twin}'; left out."
             if note:
                 self.notes_.append(note)
             if column is not None:
                 chosen.append(column)
         return chosen
 
-    def _fit_numbers(self, table: Any) -> None:
-        values, flags = self._numbers(table), self._booleans(table)
-        if values.shape[1]:
-            self.transformers_["number"] = make_pipeline(
-                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
-            ).fit(values)
-        if flags.shape[1]:
-            self.transformers_["boolean"] = SimpleImputer(
-                strategy="most_frequent", keep_empty_features=True
-            ).fit(flags)
-        both = np.hstack([self._one_per_column(values), flags])
-        if np.isnan(both).any():
-            self.transformers_["missing"] = MissingIndicator(error_on_new=False).fit(both)
-
-    def _fit_categories(self, table: Any) -> None:
-        texts = self._texts(table, "category")
-        if texts is not None:
-            self.transformers_["category"] = OneHotEncoder(
-                handle_unknown="infrequent_if_exist",
-                min_frequency=max(2, table.num_rows // 1000),
-                max_categories=self.max_categories,
-                sparse_output=False,
-            ).fit(texts)
-
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, view: str = "kernels") -> Any:
         """Encode rows: an array, shape (n, features), or CSR if fitted on CSR.
 
         Columns are found by name, in any order; further columns are ignored; a missing column is
-        an error.
+        an error. ``view`` is "kernels" or "trees".
         """
-        check_is_fitted(self, "transformers_")
+        check_is_fitted(self, "encoding_")
+        check_view(view)
         table = as_table(X)
         if sparse.issparse(table) != self.is_sparse:
             raise InputError("The encoder was fitted on a sparse matrix, or got one, but not both.")
         if self.is_sparse:
-            if table.shape[1] != self.n_features_in_:
-                raise InputError(
-                    f"The model needs {self.n_features_in_} features, got {table.shape[1]}."
-                )
-            return self.transformers_["sparse"].transform(table)
+            _check_finite(table)
+            return self.encoding_.encode(table, view=view)
         self.check_columns(table.column_names)
-        n, width = table.num_rows, len(self._names)
+        n, width = table.num_rows, self.encoding_.width(view)
         dtype = np.float64 if 8 * n * width <= _DOUBLE_BYTES else np.float32
+        if n <= _BLOCK_ROWS and dtype is np.float64:
+            return self.encode(table, view=view)
         out = np.empty((n, width), dtype=dtype)
         for start in range(0, n, _BLOCK_ROWS):
             part = table.slice(start, _BLOCK_ROWS)
-            out[start : start + part.num_rows] = self.encode(part, start)
+            out[start : start + part.num_rows] = self.encode(part, start, view)
         return out
 
-    def encode(self, batch: Any, first_row: int = 0) -> NDArray[np.float64]:
+    def encode(self, batch: Any, first_row: int = 0, view: str = "kernels") -> Any:
         """Encode one batch whose columns were checked; ``first_row`` is for messages."""
-        values, flags = self._numbers(batch, first_row), self._booleans(batch, first_row)
-        parts: list[Any] = []
-        if "number" in self.transformers_:
-            imputer, scaler = (step for _, step in self.transformers_["number"].steps)
-            # without a gap imputing only copies; most batches have none
-            filled = imputer.transform(values) if np.isnan(values).any() else values
-            parts.append(scaler.transform(filled))
-        if "boolean" in self.transformers_:
-            parts.append(self.transformers_["boolean"].transform(flags))
-        if "missing" in self.transformers_:
-            both = np.hstack([self._one_per_column(values), flags])
-            parts.append(self.transformers_["missing"].transform(both))
-        if "category" in self.transformers_:
-            # new categories are documented to join the rare ones: no warning per batch
-            encoder = self.transformers_["category"]
-            parts.append(_quietly(encoder.transform, self._texts(batch, "category")))
-        if "text" in self.transformers_:
-            texts = self._texts(batch, "text")
-            hasher = self.transformers_["text"]
-            parts += [hasher.transform(column).toarray() for column in texts.T]
-        return parts[0] if len(parts) == 1 else np.hstack(parts)
+        return self.encoding_.encode(batch, first_row, view)
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse a table that lacks a column the model needs."""
-        lacking = [c.name for c in self.columns_ if c.name not in set(names)]
+        there = set(names)
+        lacking = [c.name for c in self.columns_ if c.name not in there]
         if lacking:
             shown = ", ".join(repr(name) for name in lacking[:5])
             more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
@@ -220,124 +189,167 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def new_categories(self, batch: Any) -> dict[str, set[str]]:
         """Categories of a batch that were not there when the encoder was fitted."""
-        if "category" not in self.transformers_:
-            return {}
-        found = {}
-        known = self.transformers_["category"].categories_
-        columns = [c for c in self.columns_ if c.kind == "category"]
-        for column, levels in zip(columns, known, strict=True):
-            seen = set(strings(batch.column(column.name).unique()))
-            fresh = seen - set(levels)
-            if fresh:
-                found[column.name] = fresh
-        return found
+        return self.encoding_.new_categories(batch)
 
-    def _of_kind(self, *kinds: str) -> list[Column]:
-        return [c for c in self.columns_ if c.kind in kinds]
-
-    def _numbers(self, batch: Any, first_row: int = 0) -> NDArray[np.float64]:
-        columns = self._of_kind("number", "date")
-        width = sum(len(DATE_PARTS) if c.kind == "date" else 1 for c in columns)
-        out = np.empty((batch.num_rows, width))
-        j = 0
-        for column in columns:
-            values = numbers(column, batch.column(column.name), first_row)
-            step = 1 if values.ndim == 1 else values.shape[1]
-            out[:, j : j + step] = values.reshape(len(values), step)
-            j += step
-        return out
-
-    def _one_per_column(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of a date's parts the first: they are missing together."""
-        keep, j = [], 0
-        for column in self._of_kind("number", "date"):
-            keep.append(j)
-            j += len(DATE_PARTS) if column.kind == "date" else 1
-        return values if len(keep) == values.shape[1] else values[:, keep]
-
-    def _booleans(self, batch: Any, first_row: int = 0) -> NDArray[np.float64]:
-        columns = self._of_kind("boolean")
-        out = np.empty((batch.num_rows, len(columns)))
-        for j, column in enumerate(columns):
-            out[:, j] = numbers(column, batch.column(column.name), first_row)
-        return out
-
-    def _texts(self, batch: Any, kind: str) -> Any:
-        columns = self._of_kind(kind)
-        if not columns:
-            return None
-        out = np.empty((batch.num_rows, len(columns)), dtype=object)
-        for j, column in enumerate(columns):
-            out[:, j] = strings(batch.column(column.name))
-        return out
-
-    def _name_features(self) -> None:
-        """Names of the encoded columns, in order, and which table column each comes from."""
-        names: list[tuple[str, str]] = []
-        for column in self._of_kind("number", "date"):
-            if column.kind == "date":
-                names += [(column.name, f"{column.name} {part}") for part in DATE_PARTS]
-            else:
-                names.append((column.name, column.name))
-        names += [(c.name, c.name) for c in self._of_kind("boolean")]
-        if "missing" in self.transformers_:
-            sources = [*self._of_kind("number", "date"), *self._of_kind("boolean")]
-            for j in self.transformers_["missing"].features_:
-                names.append((sources[j].name, f"{sources[j].name} is missing"))
-        if "category" in self.transformers_:
-            for column, levels in zip(self._of_kind("category"), self._levels(), strict=True):
-                names += [(column.name, f"{column.name}={level}") for level in levels]
-        for column in self._of_kind("text"):
-            names += [(column.name, f"{column.name} hash {k}") for k in range(_HASHED)]
-        self._names = [feature for _, feature in names]
-        self.groups_ = {}
-        for j, (source, _) in enumerate(names):
-            self.groups_.setdefault(source, []).append(j)
-
-    def _levels(self) -> list[list[str]]:
-        """Names of the one-hot columns by category column; the rare ones share one."""
-        encoder = self.transformers_["category"]
-        result = []
-        for levels, rare in zip(encoder.categories_, encoder.infrequent_categories_, strict=True):
-            rare_set = set() if rare is None else set(rare)
-            kept = [str(level) for level in levels if level not in rare_set]
-            result.append([*kept, "(rare)"] if rare_set else kept)
-        return result
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(
+        self, input_features: Any = None, view: str = "kernels"
+    ) -> NDArray[Any]:
         """Names of the encoded columns."""
-        check_is_fitted(self, "transformers_")
-        return np.asarray(self._names, dtype=object)
+        check_is_fitted(self, "encoding_")
+        return np.asarray(self.encoding_.names(view), dtype=object)
 
-    def restore(self, columns: list[Column], transformers: dict[str, Any]) -> TableEncoder:
-        """Put a fitted encoder back together from its parts, as a model file holds them."""
-        self.columns_, self.transformers_, self.notes_ = columns, transformers, []
-        if self.is_sparse:
-            width = int(transformers["sparse"].n_features_in_)
-            self.n_features_in_ = width
-            self._names = [f"feature {j + 1}" for j in range(width)]
-            self.groups_ = {name: [j] for j, name in enumerate(self._names)}
-        else:
-            self.n_features_in_ = len(columns)
-            self._name_features()
-        return self
+    # ------------------------------------------------------------------ in and out of a file
 
+    def spec(self) -> dict[str, Any]:
+        """What was learned, apart from the numbers, as JSON can say it."""
+        check_is_fitted(self, "encoding_")
+        return self.encoding_.spec()
 
-def text_hasher() -> HashingVectorizer:
-    """The stateless transformer of text columns; a model file may hold this one and no other."""
-    return HashingVectorizer(analyzer="char_wb", ngram_range=(3, 3), n_features=_HASHED)
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers that were learned, by name: vectors of float64 or int64."""
+        check_is_fitted(self, "encoding_")
+        return self.encoding_.arrays()
 
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TableEncoder:
+        """The fitted encoder that :meth:`spec` and :meth:`arrays` describe.
 
-def _same(a: Any, b: Any) -> bool:
-    """Whether two arrow columns hold the same values; a look at the head nearly always settles."""
-    if a.type != b.type or a.null_count != b.null_count:
-        return False
-    return bool(a.slice(0, 100).equals(b.slice(0, 100)) and a.equals(b))
+        Every number that sizes or indexes anything is checked: a ``ValueError`` says what is
+        wrong with a damaged or crafted description.
+        """
+        encoder = cls()
+        encoder.notes_ = []
+        return encoder._learned(encoding_from_spec(spec, arrays))
 
 
-def _quietly(function: Any, argument: Any) -> Any:
-    import warnings
+def _largest(X: Any) -> Floats:
+    """The largest absolute value of each column of a CSR matrix, 1 where all are 0."""
+    _check_finite(X)
+    largest = np.zeros(X.shape[1])
+    np.maximum.at(largest, X.indices, np.abs(X.data))
+    return np.where(largest > 0, largest, 1.0)
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Found unknown categories", category=UserWarning)
-        return function(argument)
+
+def _check_finite(X: Any) -> None:
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if len(bad):
+        row = int(np.searchsorted(X.indptr, bad[0], side="right"))
+        raise InputError(
+            f"The sparse matrix holds {X.data[bad[0]]} in row {row}, feature "
+            f"{X.indices[bad[0]] + 1}; leave the cell out or write a number."
+        )
+
+
+def _learn(table: Any, columns: list[Column], max_categories: int) -> Encoding:
+    """Medians, means, scales, flags and categories of the rows."""
+    places = {name: j for j, name in enumerate(table.column_names)}
+    fills, means, scales, boolean_fills, gaps = [], [], [], [], []
+    levels, rare, ranks = [], [], []
+    boolean_gaps = []
+    for column in columns:
+        values = table.column(places[column.name])
+        if column.kind in {"number", "date"}:
+            cells = numbers(column, values)
+            parts = [cells] if cells.ndim == 1 else list(cells.T)
+            gaps.append(bool(np.isnan(parts[0]).any()))
+            for part in parts:
+                fill, mean, scale = _standard(part)
+                fills.append(fill)
+                means.append(mean)
+                scales.append(scale)
+        elif column.kind == "boolean":
+            cells = numbers(column, values)
+            boolean_gaps.append(bool(np.isnan(cells).any()))
+            boolean_fills.append(float(np.nansum(cells) > np.count_nonzero(cells == 0)))
+        elif column.kind == "category":
+            kept, others, rank = _levels(strings(values), max_categories)
+            levels.append(kept)
+            rare.append(others)
+            ranks.append(rank)
+    return Encoding(
+        tuple(columns),
+        np.array(fills, dtype=np.float64),
+        np.array(means, dtype=np.float64),
+        np.array(scales, dtype=np.float64),
+        np.array(boolean_fills, dtype=np.float64),
+        np.flatnonzero([*gaps, *boolean_gaps]),
+        tuple(levels),
+        tuple(rare),
+        tuple(ranks),
+    )
+
+
+def _standard(cells: Floats) -> tuple[float, float, float]:
+    """(median, mean, standard deviation) after filling gaps by the median; no spread counts as 1.
+
+    Huge and tiny numbers are brought near 1 first, so that their squares are numbers too.
+    """
+    gaps = np.isnan(cells)
+    present = cells[~gaps] if gaps.any() else cells
+    if not len(present):
+        return 0.0, 0.0, 1.0
+    fill = float(np.median(present))
+    largest = float(np.abs(present).max())
+    unit = largest if largest > 1e100 or 0 < largest < 1e-100 else 1.0
+    filled = (np.where(gaps, fill, cells) if gaps.any() else cells) / unit
+    mean, spread = float(filled.mean()), float(filled.std())
+    # below this the spread is the rounding error of equal values
+    error = len(filled) * abs(mean) * np.finfo(np.float64).eps
+    if not spread > max(error, 0.0):
+        return fill, mean * unit, unit
+    return fill, mean * unit, spread * unit
+
+
+def _levels(
+    texts: NDArray[Any], max_categories: int
+) -> tuple[tuple[str, ...], tuple[str, ...], NDArray[np.intp]]:
+    """(categories with a column of their own, the others, frequency ranks of the former).
+
+    Those of fewer than max(2, n/1000) rows are put together; so are the rarest beyond
+    ``max_categories``, the shared column counted.
+    """
+    found, counts = np.unique(texts, return_counts=True)
+    common = counts >= max(2, len(texts) // 1000)
+    if common.sum() + 1 > max_categories:
+        commonest = np.argsort(counts, kind="stable")[len(counts) - max(max_categories - 1, 0) :]
+        among = np.zeros(len(counts), dtype=bool)
+        among[commonest] = True
+        common &= among
+    kept = tuple(str(level) for level in found[common])
+    others = tuple(str(level) for level in found[~common])
+    order = np.argsort(-counts[common], kind="stable")
+    ranks = np.empty(len(order), dtype=np.intp)
+    ranks[order] = np.arange(len(order))
+    return kept, others, ranks
+
+
+class _Twins:
+    """Finds columns that hold the same values, by a digest: linear in the columns."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, tuple[str, Any]] = {}
+
+    def of(self, name: str, values: Any) -> str | None:
+        """The name of an earlier column with the same values, or None; remembers this one."""
+        key = _digest(values)
+        earlier = self._seen.setdefault(key, (name, values))
+        if earlier[0] == name:
+            return None
+        return earlier[0] if earlier[1].equals(values) else None
+
+
+def _digest(values: Any) -> bytes:
+    """The same for equal columns; different, but for chance, for others."""
+    pa, pc = need("pyarrow"), need("pyarrow.compute")
+    digest = hashlib.blake2b(str(values.type).encode(), digest_size=16)
+    for chunk in values.chunks:
+        if chunk.null_count:
+            gaps = pc.is_null(chunk).to_numpy(zero_copy_only=False)
+            digest.update(np.packbits(gaps).tobytes())
+            chunk = chunk.drop_null()  # what lies beneath a gap is anything
+        if pa.types.is_primitive(chunk.type):
+            plain = np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False))
+            digest.update(plain.view(np.uint8).data)
+        else:  # written out, a slice of a column is as a column of its own
+            digest.update(pa.record_batch([chunk], ["values"]).serialize())
+    return digest.digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from pnuauc.exceptions import MissingExtraError
@@ -12,6 +13,9 @@ __all__ = ["need"]
 
 def need(module: str, extra: str = "cli") -> Any:
     """Import ``module`` or say which extra brings it."""
+    known = sys.modules.get(module)
+    if known is not None:  # asked for once per column: a look-up, not an import
+        return known
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from pnuauc._design import block_scores
-from pnuauc.basis import IdentityBasis, LinearKernelBasis, MultiscaleBasis
+from pnuauc.exceptions import InputError
 from pnuauc.io._encoder import TableEncoder
+from pnuauc.io._parts import StoredScorer, scorer_of
 from pnuauc.io._tables import as_table
 
 __all__ = ["TableModel"]
@@ -22,7 +21,7 @@ N_QUANTILES = 1001
 
 @dataclass
 class TableModel:
-    """Encoder, feature map and coefficients: score(row) = w'phi(encode(row)) - threshold.
+    """Encoder, scorer and threshold: score(row) = scorer(encode(row)) - threshold.
 
     Made by :meth:`from_fitted` from a fitted :class:`TableEncoder` and ranker; saved and loaded
     by :func:`pnuauc.io.save_model` and :func:`pnuauc.io.load_model`.
@@ -30,8 +29,7 @@ class TableModel:
     Attributes
     ----------
     encoder : TableEncoder
-    basis : fitted feature map
-    coef : ndarray, shape (b,)
+    scorer : what gives encoded rows a score; see :mod:`pnuauc.io._parts`
     threshold : float
         Rows with a score above 0 are called positive.
     quantiles : ndarray
@@ -41,8 +39,7 @@ class TableModel:
     """
 
     encoder: TableEncoder
-    basis: Any
-    coef: NDArray[np.float64]
+    scorer: StoredScorer
     threshold: float
     quantiles: NDArray[np.float64]
     card: dict[str, Any] = field(default_factory=dict)
@@ -54,8 +51,7 @@ class TableModel:
         """Keep of a fitted ranker what scoring needs; ``X`` are encoded rows to place scores by."""
         model = cls(
             encoder,
-            ranker.basis_,
-            np.asarray(ranker.coef_, dtype=np.float64),
+            scorer_of(ranker),
             float(ranker.threshold_),
             np.zeros(N_QUANTILES),
             card or {},
@@ -66,12 +62,25 @@ class TableModel:
     def score(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of a frame, array or CSR matrix, shape (n,); higher is more likely positive."""
         table = as_table(X)
-        return self.score_encoded(self.encoder.transform(table), n_threads)
+        views = {view: self.encoder.transform(table, view) for view in self.scorer.views}
+        return self.score_encoded(_one_or_all(views), n_threads)
+
+    def encode(self, batch: Any, first_row: int = 0) -> Any:
+        """What the scorer reads of a batch whose columns were checked: a matrix, or one a view."""
+        views = {v: self.encoder.encode(batch, first_row, v) for v in self.scorer.views}
+        return _one_or_all(views)
 
     def score_encoded(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of rows that are encoded already."""
-        scores = block_scores(X, self.basis, self.coef, n_threads=n_threads)
-        return np.asarray(scores, dtype=np.float64) - self.threshold
+        with np.errstate(all="ignore"):  # what overflows is told below, in a sentence
+            scores = self.scorer.score(X, n_threads) - self.threshold
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores))[0]) + 1
+            raise InputError(
+                f"The score of row {row} is too large to compute: a number in it, or in the model, "
+                "is out of all proportion."
+            )
+        return scores
 
     def percentile(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Percent of the (unlabelled) training rows that score lower, shape (n,)."""
@@ -79,41 +88,6 @@ class TableModel:
         share = np.interp(scores, self.quantiles, np.linspace(0.0, 100.0, len(self.quantiles)))
         return np.asarray(share)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """The numbers, by name: what the model file stores."""
-        out: dict[str, NDArray[Any]] = {"coef": self.coef, "quantiles": self.quantiles}
-        out["threshold"] = np.array([self.threshold])
-        if isinstance(self.basis, IdentityBasis):
-            return out
-        centers = self.basis.centers_
-        if sparse.issparse(centers):
-            out |= {f"centers_{k}": getattr(centers, k) for k in ("data", "indices", "indptr")}
-            out["centers_shape"] = np.array(centers.shape)
-        else:
-            out["centers"] = centers
-        if not isinstance(self.basis, LinearKernelBasis):
-            widths = getattr(self.basis, "widths_", None)
-            out["widths"] = np.array([self.basis.width_]) if widths is None else widths
-        return out
 
-    @staticmethod
-    def basis_from(arrays: dict[str, NDArray[Any]], n_features: int) -> Any:
-        """The feature map that :meth:`arrays` describes."""
-        if "centers_data" in arrays:
-            parts = tuple(arrays[f"centers_{k}"] for k in ("data", "indices", "indptr"))
-            centers: Any = sparse.csr_matrix(parts, shape=tuple(arrays["centers_shape"]))
-            centers.check_format()
-        elif "centers" in arrays:
-            centers = arrays["centers"]
-        else:
-            basis: Any = IdentityBasis()
-            basis.n_features_in_ = n_features
-            return basis
-        if "widths" in arrays:
-            widths = np.asarray(arrays["widths"], dtype=np.float64)
-            basis = MultiscaleBasis(centers.shape[0], widths.tolist())
-            basis.widths_ = widths
-        else:
-            basis = LinearKernelBasis(centers.shape[0])
-        basis.centers_, basis.n_features_in_ = centers, n_features
-        return basis
+def _one_or_all(views: dict[str, Any]) -> Any:
+    return views if len(views) > 1 else next(iter(views.values()))

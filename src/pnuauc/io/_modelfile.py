@@ -1,59 +1,37 @@
-"""One file for a model: a zip of JSON, plain arrays and a skops payload. Never a pickle.
+"""A model as one file: what it says (:mod:`_container` has the bytes), and the way back.
 
-    manifest.json   format, version, what the model is and how it was made, SHA-256 of the rest
-    arrays.npz      centres, widths, coefficients, quantiles (numpy, allow_pickle=False)
-    encoder.skops   scikit-learn's fitted transformers, of the types listed here and no others
+    manifest    format, version, libraries, encoder, scorer, threshold, card
+    arrays      encoder/..., scorer/..., quantiles
 
-The zip's comment holds the SHA-256 of the manifest, so that every byte that matters is covered.
-The checksum tells damage, not malice; what makes a stranger's file safe to load is that no step
-runs code from it.
+No part of the file is an object. Encoder and scorer are rebuilt by our own code from values that
+are asked for by name, type and range, and the parts are held against each other.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
-import math
 import os
 import platform
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
-from pnuauc.exceptions import ModelFileError
-from pnuauc.io._columns import KINDS, Column
-from pnuauc.io._encoder import TableEncoder, text_hasher
+from pnuauc._stored import Parts, refuse
+from pnuauc.exceptions import InputError, ModelFileError
+from pnuauc.io._container import FORMAT_VERSION, read_container, write_container
+from pnuauc.io._encoder import TableEncoder
+from pnuauc.io._encoding import VIEWS
 from pnuauc.io._extras import need
 from pnuauc.io._model import TableModel
+from pnuauc.io._parts import read_scorer
 from pnuauc.io._plain import plain
 from pnuauc.io._writing import atomic_file
 
-__all__ = ["FORMAT_VERSION", "load_model", "read_manifest", "save_model"]
+__all__ = ["FORMAT_VERSION", "load_model", "open_model", "read_manifest", "save_model"]
 
 FORMAT = "pnuauc-model"
-FORMAT_VERSION = 1
-_MEMBERS = ("arrays.npz", "encoder.skops")
-#: No part of a sensible model comes near this; a zip bomb does.
-_MAX_BYTES = 512 * 2**20
-#: Types beyond those skops trusts by itself. A dtype is a description of numbers; it runs nothing.
-_TRUSTED = ("numpy.dtype",)
-_TRANSFORMERS: dict[str, tuple[type, ...]] = {
-    "number": (Pipeline, SimpleImputer, StandardScaler),
-    "boolean": (SimpleImputer,),
-    "missing": (MissingIndicator,),
-    "category": (OneHotEncoder,),
-    "text": (HashingVectorizer,),
-    "sparse": (MaxAbsScaler,),
-}
+_MAX_QUANTILES = 100_000
 
 
 def library_versions() -> dict[str, str]:
@@ -69,198 +47,144 @@ def library_versions() -> dict[str, str]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
-        "skops": need("skops").__version__,
     }
 
 
 def save_model(model: TableModel, path: str | os.PathLike[str]) -> None:
     """Write the model file, whole or not at all."""
-    skops = need("skops.io")
-    buffer = io.BytesIO()
-    arrays: dict[str, Any] = model.arrays()
-    np.savez_compressed(buffer, **arrays)
-    members = {
-        "arrays.npz": buffer.getvalue(),
-        "encoder.skops": skops.dumps(model.encoder.transformers_),
-    }
+    with atomic_file(path) as stream:
+        write_model(model, stream)
+
+
+def write_model(model: TableModel, stream: Any) -> None:
+    """Write the model's bytes into an open file."""
     manifest = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "libraries": library_versions(),
-        "columns": [column.to_dict() for column in model.encoder.columns_],
-        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
-        "card": model.card,
+        "encoder": model.encoder.spec(),
+        "scorer": model.scorer.spec(),
+        "threshold": float(model.threshold),
+        "card": _without_columns(plain(model.card)),
     }
-    text = json.dumps(plain(manifest), indent=1, ensure_ascii=False).encode("utf-8")
-    with (
-        atomic_file(path) as stream,
-        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
-    ):
-        archive.comment = f"{FORMAT} sha256 {hashlib.sha256(text).hexdigest()}".encode()
-        archive.writestr("manifest.json", text)
-        for name, data in members.items():
-            archive.writestr(name, data)
+    arrays: dict[str, Any] = {"quantiles": np.asarray(model.quantiles, dtype=np.float64)}
+    for name, part in (("encoder", model.encoder), ("scorer", model.scorer)):
+        arrays |= {f"{name}/{key}": np.asarray(value) for key, value in part.arrays().items()}
+    write_container(stream, manifest, arrays)
 
 
 def load_model(path: str | os.PathLike[str]) -> TableModel:
     """Read a model file, from anyone; a :class:`ModelFileError` says why it cannot be."""
-    manifest, members = _read_archive(Path(path))
-    name = f"'{path}'"
-    try:
-        arrays = _read_arrays(members["arrays.npz"])
-        columns = [_read_column(item) for item in manifest["columns"]]
-        transformers = _read_transformers(members["encoder.skops"], name)
-        encoder = TableEncoder().restore(columns, transformers)
-        width = len(encoder.get_feature_names_out())
-        basis = TableModel.basis_from(arrays, width)
-        model = TableModel(
-            encoder,
-            basis,
-            np.asarray(arrays["coef"], dtype=np.float64),
-            float(arrays["threshold"][0]),
-            np.asarray(arrays["quantiles"], dtype=np.float64),
-            dict(manifest["card"]),
-        )
-        _check_shapes(model, width)
-    except ModelFileError:
-        raise
-    except Exception as error:  # whatever a crafted file makes the readers raise is one sentence
-        raise ModelFileError(
-            f"{name} is not a usable model ({type(error).__name__}: {_first(error)}); "
-            "fit it again or ask for a fresh copy."
-        ) from error
-    return model
+    return open_model(path)[0]
 
 
 def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The manifest alone, checked for damage: what ``pnuauc inspect`` shows."""
-    return _read_archive(Path(path))[0]
+    """What a model file says about itself, after all of it was checked."""
+    return open_model(path)[1]
 
 
-def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    if not path.exists():
-        raise ModelFileError(f"There is no model file '{path}'; check the name and the folder.")
-    if path.is_dir():
-        raise ModelFileError(f"'{path}' is a folder, not a model file.")
-    damaged = f"'{path}' is damaged or cut short; fit it again or ask for a fresh copy"
+def open_model(path: str | os.PathLike[str]) -> tuple[TableModel, dict[str, Any]]:
+    """(model, manifest) of one file, read once."""
+    where = Path(path)
+    if where.is_dir():
+        raise ModelFileError(f"'{where}' is a folder, not a model file.")
     try:
-        with zipfile.ZipFile(path) as archive:
-            wanted = {"manifest.json", *_MEMBERS}
-            names = archive.namelist()
-            if "manifest.json" not in names:
-                raise ModelFileError(f"'{path}' is a zip file, but no pnuauc model.")
-            sizes = {info.filename: info.file_size for info in archive.infolist()}
-            if sum(sizes.values()) > _MAX_BYTES:
-                raise ModelFileError(f"'{path}' unpacks to more than a model can hold; refused.")
-            text = archive.read("manifest.json")
-            manifest = _read_json(path, text)
-            if set(names) != wanted or len(names) != len(wanted):
-                raise ModelFileError(f"{damaged}.")
-            comment = f"{FORMAT} sha256 {hashlib.sha256(text).hexdigest()}".encode()
-            if archive.comment != comment:
-                raise ModelFileError(f"{damaged} (the checksum of its manifest differs).")
-            members = {name: archive.read(name) for name in _MEMBERS}
-    except ModelFileError:
-        raise
+        manifest, arrays = read_container(where)
+        with np.errstate(all="ignore"):  # checks ask whether results are finite
+            model = _rebuild(manifest, arrays)
+        return model, {**manifest, "card": model.card}
+    except ModelFileError as error:
+        raise ModelFileError(f"'{where}' cannot be used as a model: {error}.") from None
+    except FileNotFoundError:
+        raise ModelFileError(
+            f"There is no model file '{where}'; check the name and the folder."
+        ) from None
     except PermissionError:
-        raise ModelFileError(f"'{path}' may not be read; check its permissions.") from None
-    except zipfile.BadZipFile as error:
-        with path.open("rb") as stream:
-            magic = stream.read(4)
-        if magic == b"PK\x03\x04":
-            raise ModelFileError(f"{damaged}.") from error
-        raise ModelFileError(
-            f"'{path}' is no pnuauc model (those are written by pnuauc fit)."
-        ) from error
-    except (OSError, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
-        raise ModelFileError(f"{damaged} ({_first(error)}).") from error
-    for name, data in members.items():
-        if hashlib.sha256(data).hexdigest() != manifest["sha256"].get(name):
-            raise ModelFileError(f"{damaged} (the checksum of {name} differs).")
-    return manifest, members
+        raise ModelFileError(f"'{where}' may not be read; check its permissions.") from None
+    except (OSError, ValueError) as error:  # a name with a null byte, a broken disk
+        raise ModelFileError(f"'{where}' cannot be read ({_first(error)}).") from error
+    except MemoryError:
+        raise ModelFileError(f"There is not enough memory to read '{where}'.") from None
 
 
-def _read_json(path: Path, text: bytes) -> dict[str, Any]:
+def _rebuild(manifest: dict[str, Any], arrays: dict[str, Any]) -> TableModel:
+    parts = Parts(manifest, arrays)
+    parts.text("format", [FORMAT])
+    parts.integer("version", FORMAT_VERSION, FORMAT_VERSION)
+    libraries = parts.mapping("libraries")
+    if len(libraries) > 100 or not all(isinstance(v, str) for v in libraries.values()):
+        raise refuse("its list of libraries is none")
+    encoder = _read_encoder(parts.sub("encoder"))
+    widths = {view: encoder.encoding_.width(view) for view in VIEWS}
+    scorer = read_scorer(parts.sub("scorer"), widths)
+    threshold = parts.number("threshold")
+    quantiles = parts.array("quantiles", "float", (None,))
+    if not 2 <= len(quantiles) <= _MAX_QUANTILES or (np.diff(quantiles) < 0).any():
+        raise refuse("the quantiles of its scores are out of order")
+    card = _check_card(parts.mapping("card"), encoder)
+    parts.finish()
+    model = TableModel(encoder, scorer, threshold, quantiles, card)
+    _try_a_row(model)
+    return model
+
+
+def _read_encoder(part: Parts) -> TableEncoder:
     try:
-        manifest = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"'{path}' is damaged: its manifest is no JSON.") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError(f"'{path}' is a zip file, but no pnuauc model.")
-    version = manifest.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise ModelFileError(f"'{path}' is damaged: its format version is {version!r}.")
-    if version > FORMAT_VERSION:
-        raise ModelFileError(
-            f"'{path}' has format version {version}, this pnuauc reads up to {FORMAT_VERSION}: "
-            "update with pip install --upgrade pnuauc."
-        )
-    kinds = {"columns": list, "sha256": dict, "card": dict, "libraries": dict}
-    for key, kind in kinds.items():
-        if not isinstance(manifest.get(key), kind):
-            raise ModelFileError(f"'{path}' is damaged: its manifest lacks {key}.")
-    return manifest
+        encoder = TableEncoder.from_spec(part.spec, part.arrays)
+    except ValueError as error:
+        raise refuse(f"its encoder is none ({_first(error)})") from None
+    # what it would write is what was read: nothing is left over, nothing was filled in
+    written = {name: (v.dtype, v.shape) for name, v in encoder.arrays().items()}
+    read = {name: (v.dtype, v.shape) for name, v in part.arrays.items()}
+    if encoder.spec() != part.spec or written != read:
+        raise refuse("its encoder holds what pnuauc does not write there")
+    return encoder
 
 
-def _read_arrays(data: bytes) -> dict[str, Any]:
-    with zipfile.ZipFile(io.BytesIO(data)) as inner:
-        if sum(info.file_size for info in inner.infolist()) > _MAX_BYTES:
-            raise ModelFileError("The model's arrays unpack to more than a model can hold.")
-    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+def _without_columns(card: dict[str, Any]) -> dict[str, Any]:
+    """The card without what the encoder says already: what stands twice can contradict."""
+    table = card.get("table")
+    if not isinstance(table, dict) or "columns" not in table:
+        return card
+    return {**card, "table": {k: v for k, v in table.items() if k != "columns"}}
 
 
-def _read_column(item: Any) -> Column:
-    column = Column(
-        str(item["name"]), str(item["kind"]), str(item["type"]), bool(item.get("lenient", False))
-    )
-    if column.kind not in KINDS:
-        raise ValueError(f"unknown kind of column {column.kind!r}")
-    return column
+def _check_card(card: dict[str, Any], encoder: TableEncoder) -> dict[str, Any]:
+    """The card with the encoder's columns; what scoring reads of it is checked, and agrees."""
+    label, ids = card.get("label"), card.get("ids", [])
+    if not isinstance(label, (str, type(None))) or not isinstance(ids, list):
+        raise refuse("its card does not name the label and the ids")
+    if not all(isinstance(name, str) for name in ids):
+        raise refuse("its card does not name the label and the ids")
+    names = {column.name for column in encoder.columns_}
+    if label in names or names.intersection(ids):
+        raise refuse("its card calls a feature the label or an id")
+    table = card.get("table", {})
+    if not isinstance(table, dict):
+        raise refuse("its card does not describe the table")
+    width = encoder.encoding_.width()
+    if table.get("n_encoded", width) != width:
+        raise refuse("its card and its encoder count columns differently")
+    if table:
+        card["table"] = {**table, "columns": [column.to_dict() for column in encoder.columns_]}
+    return card
 
 
-def _read_transformers(data: bytes, name: str) -> dict[str, Any]:
-    """scikit-learn's transformers of the listed types; anything else is refused, not run."""
-    skops = need("skops.io")
-    with zipfile.ZipFile(io.BytesIO(data)) as inner:
-        if sum(info.file_size for info in inner.infolist()) > _MAX_BYTES:
-            raise ModelFileError(f"{name} unpacks to more than a model can hold; refused.")
-    foreign = set(skops.get_untrusted_types(data=data)) - set(_TRUSTED)
-    if foreign:
-        raise ModelFileError(
-            f"{name} holds objects of types that a pnuauc model never has "
-            f"({', '.join(sorted(foreign)[:3])}); refused, as they could run code."
-        )
-    loaded = skops.loads(data, trusted=list(_TRUSTED))
-    if not isinstance(loaded, dict):
-        raise ValueError("the encoder is no dictionary")
-    for key, transformer in loaded.items():
-        steps = [step for _, step in getattr(transformer, "steps", [])]
-        if tuple(map(type, [transformer, *steps])) != _TRANSFORMERS.get(key):
-            raise ModelFileError(f"{name} holds an encoder that pnuauc does not write; refused.")
-    if "text" in loaded and loaded["text"].get_params() != text_hasher().get_params():
-        raise ModelFileError(f"{name} holds an encoder that pnuauc does not write; refused.")
-    return loaded
-
-
-def _check_shapes(model: TableModel, width: int) -> None:
-    """A file with consistent checksums may still hold nonsense: one row must pass through."""
-    for values in (model.coef, model.quantiles, np.array([model.threshold])):
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise ValueError("coefficients must be finite vectors")
-    if not model.encoder.is_sparse:
+def _try_a_row(model: TableModel) -> None:
+    """An empty row must get a finite score."""
+    encoder = model.encoder
+    row: Any
+    if encoder.is_sparse:
+        row = sparse.csr_matrix((1, encoder.encoding_.width()))
+    else:
         pa = need("pyarrow")
-        empty = pa.table({c.name: pa.nulls(1) for c in model.encoder.columns_})
-        encoded = model.encoder.encode(empty)
-        if encoded.shape != (1, width) or not np.isfinite(encoded).all():
-            raise ValueError("columns and encoder do not fit together")
-    centers = getattr(model.basis, "centers_", None)
-    if centers is not None and centers.shape[1] != width:
-        raise ValueError("centres and columns do not fit together")
-    row = np.zeros((1, width))
-    scores = model.score_encoded(sparse.csr_matrix(row) if model.encoder.is_sparse else row)
-    if scores.shape != (1,) or not math.isfinite(float(scores[0])):
-        raise ValueError("coefficients and centres do not fit together")
+        row = pa.table({c.name: pa.nulls(1) for c in encoder.columns_})
+    try:
+        scores = model.score(row)
+    except InputError:
+        raise refuse("it gives an empty row a score that is no number") from None
+    if scores.shape != (1,):
+        raise refuse("it does not give one score to one row")
 
 
 def _first(error: BaseException) -> str:

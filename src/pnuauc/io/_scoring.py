@@ -111,9 +111,9 @@ def _columns_to_read(
 
 def _score_batch(model: TableModel, batch: Any, summary: ScoreSummary, n_threads: int) -> Any:
     if model.encoder.is_sparse:
-        X, fresh = model.encoder.transform(batch[0]), {}
+        X, fresh = model.encode(batch[0]), {}
     else:
-        X = model.encoder.encode(batch, summary.n_rows)
+        X = model.encode(batch, summary.n_rows)
         fresh = model.encoder.new_categories(batch)
     scores = model.score_encoded(X, n_threads)
     summary.add(scores, fresh)

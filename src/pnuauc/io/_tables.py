@@ -393,7 +393,8 @@ def _foreign_frame(data: Any) -> Any:
     if type(data).__module__.startswith("pandas") and hasattr(data, "columns"):
         texts = [str(name) for name in data.columns]
         check_names(texts)  # pandas allows names twice, and names that are no text
-        data = data.set_axis(texts, axis=1)
+        # an index that is more than a count would come along as one more column
+        data = data.set_axis(texts, axis=1).reset_index(drop=True)
     try:
         frame = narwhals.from_native(data)
     except TypeError:

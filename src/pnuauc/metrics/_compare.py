@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from pnuauc.labels import Roles
-from pnuauc.metrics._counts import Floats, ScoreCounts, as_roles, check_scores
+from pnuauc._prior import ClassPrior
+from pnuauc.labels import Roles, read_roles
+from pnuauc.metrics._counts import Floats, ScoreCounts, check_scores
 from pnuauc.metrics._estimate import (
     METHODS,
     PAIRS,
@@ -20,7 +21,7 @@ from pnuauc.metrics._estimate import (
 )
 from pnuauc.metrics._interval import check_level, satterthwaite, t_quantile
 from pnuauc.metrics._moments import SINGLES, moments_of, raw_to_auc
-from pnuauc.metrics._prior import PriorValue, read_prior
+from pnuauc.metrics._prior import known_prior
 from pnuauc.metrics._weights import combination_weights, steadied_covariance
 
 __all__ = ["AUCComparison", "compare_auc"]
@@ -96,11 +97,11 @@ def compare_auc(
     ('pu_raw', 0.4167, True)
     """
     check_level(level)
-    roles = as_roles(y, **label_codes)
+    roles = read_roles(y, **label_codes)
     a = check_scores(scores_a, len(roles), "scores_a")
     b = check_scores(scores_b, len(roles), "scores_b")
-    known = read_prior(prior, prior_level)
-    n = (roles.n_positive, roles.n_negative, roles.n_unlabeled)
+    known = known_prior(prior, prior_level)
+    n = roles.counts
     method, notes = _choose(method, n, known)
     base = method.removesuffix("_raw")
     slope, offset = raw_to_auc(known.value if known else None)
@@ -127,7 +128,7 @@ def compare_auc(
 
 
 def _choose(
-    method: str, n: tuple[int, int, int], prior: PriorValue | None
+    method: str, n: tuple[int, int, int], prior: ClassPrior | None
 ) -> tuple[str, list[str]]:
     """As for one model, except that PU and NU are compared on the raw scale without a prior."""
     if prior is None and method in {"auto", "pu", "nu"} and method in METHODS:
@@ -187,7 +188,7 @@ def _paired(roles: Roles, a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]
 
 
 def _common_weights(
-    roles: Roles, a: Floats, b: Floats, prior: PriorValue | None, by_role: Floats
+    roles: Roles, a: Floats, b: Floats, prior: ClassPrior | None, by_role: Floats
 ) -> tuple[Floats, str]:
     """One set of weights for both models: the mean of their own, unless a single one is tighter.
 
@@ -205,7 +206,7 @@ def _common_weights(
     return weights, "The same weights are used for both models."
 
 
-def _own_weights(counts: ScoreCounts, prior: PriorValue) -> Floats:
+def _own_weights(counts: ScoreCounts, prior: ClassPrior) -> Floats:
     analysis: Analysis = analyse(moments_of(counts), prior)
     finite = np.flatnonzero(np.isfinite(analysis.values))
     inside = min(max(prior.value, 1e-6), 1.0 - 1e-6)

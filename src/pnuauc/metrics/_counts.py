@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
-__all__ = ["ScoreCounts", "as_roles", "check_scores"]
+__all__ = ["ScoreCounts", "check_scores"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -44,11 +44,6 @@ def check_scores(scores: ArrayLike, n_rows: int | None = None, name: str = "scor
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise ValueError(f"{name} holds NaN (first in row {row}); drop or score these rows first.")
     return values.astype(np.float64, copy=False)
-
-
-def as_roles(y: Any, **label_codes: Any) -> Roles:
-    """``y`` as :class:`~pnuauc.labels.Roles`; a ``Roles`` passes through unread."""
-    return y if isinstance(y, Roles) else read_roles(y, **label_codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +76,7 @@ class ScoreCounts:
     @classmethod
     def from_rows(cls, y: Any, scores: ArrayLike, **label_codes: Any) -> ScoreCounts:
         """Counts of one table; the anchors are its own labelled scores."""
-        roles = as_roles(y, **label_codes)
+        roles = read_roles(y, **label_codes)
         values = check_scores(scores, len(roles))
         return cls.from_roles(roles, values)
 
@@ -111,7 +106,7 @@ class ScoreCounts:
             ``positive_label``, ``negative_label``, ``unlabeled_label``. A block may hold one role
             only, so name the codes, or pass ``Roles``, where the block alone would be ambiguous.
         """
-        roles = as_roles(y, **label_codes)
+        roles = read_roles(y, **label_codes)
         values = check_scores(scores, len(roles))
         points = np.unique(check_scores(anchors, name="anchors"))
         counts = cls.from_roles(roles, values, points)

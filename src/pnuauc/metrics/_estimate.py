@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pnuauc._prior import ClassPrior
 from pnuauc.exceptions import MissingRoleError
+from pnuauc.labels import ROLES
 from pnuauc.metrics._counts import Floats, ScoreCounts
 from pnuauc.metrics._interval import (
     check_level,
@@ -19,7 +21,7 @@ from pnuauc.metrics._interval import (
     t_quantile,
 )
 from pnuauc.metrics._moments import SINGLES, Moments3, moments_of, raw_to_auc
-from pnuauc.metrics._prior import PriorValue, missing_prior, read_prior
+from pnuauc.metrics._prior import known_prior, missing_prior
 from pnuauc.metrics._weights import combination_weights, steadied_covariance
 
 __all__ = [
@@ -33,9 +35,8 @@ __all__ = [
 
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
 PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
-_NAMES = ("positive", "negative", "unlabelled")
 # The combination's variance is raised by 1 + 3/df: weights that were chosen on the same rows make
-# it read too low (two free weights alone cost 2/df). ``python -m experiments.coverage`` holds the
+# it read too low (two free weights alone cost 2/df). ``python -m experiments coverage`` holds the
 # result against the simulated error; ``--seed`` draws anew.
 _WEIGHTS_COST = 3.0
 # A combination whose own standard error reads larger than the best single one's by this factor is
@@ -103,7 +104,7 @@ class Analysis:
     """The three estimates on the AUC scale, with everything an interval needs."""
 
     moments: Moments3
-    prior: PriorValue | None
+    prior: ClassPrior | None
     values: Floats
     by_role: Floats
     prior_covariance: Floats
@@ -122,7 +123,7 @@ class Analysis:
         return df * ((sampling + extra) / sampling) ** 2 if sampling > 0 else np.inf
 
 
-def analyse(moments: Moments3, prior: PriorValue | None) -> Analysis:
+def analyse(moments: Moments3, prior: ClassPrior | None) -> Analysis:
     """Raw pair means -> AUC scale, the prior's own error by the delta method.
 
     d AUC_PU / d prior = (AUC - 1/2) / (1 - prior); d AUC_NU / d prior = (1/2 - AUC) / prior.
@@ -217,7 +218,7 @@ def auc_from_counts(
 ) -> AUCEstimate:
     """As :func:`auc_estimate`, from the merged counts of blocks or shards; the same digits."""
     check_level(level)
-    known = read_prior(prior, prior_level)
+    known = known_prior(prior, prior_level)
     moments = moments_of(counts)
     chosen, notes = choose_method(method, moments.n, known)
     notes += _size_notes(chosen, moments.n)
@@ -230,7 +231,7 @@ def auc_from_counts(
 
 
 def choose_method(
-    method: str, n: tuple[int, int, int], prior: PriorValue | None
+    method: str, n: tuple[int, int, int], prior: ClassPrior | None
 ) -> tuple[str, list[str]]:
     """The method that will be used, and why, or an error that names what is missing."""
     if method not in METHODS:
@@ -257,7 +258,7 @@ def choose_method(
         notes.append(f"Only {method!r} is possible, so 'combined' is {method!r}: {counts}.")
     base = method.removesuffix("_raw")
     if base in PAIRS and base not in possible:
-        role = next(_NAMES[r] for r in PAIRS[base] if not n[r])
+        role = next(ROLES[r].word for r in PAIRS[base] if not n[r])
         raise MissingRoleError(f"method={method!r} needs {role} rows: y holds {counts}.")
     if method in {"pu", "nu", "combined"} and prior is None:
         raise missing_prior(f"method={method!r}")
@@ -273,10 +274,11 @@ def _size_notes(method: str, n: tuple[int, int, int]) -> list[str]:
     for role in sorted(used):
         if n[role] == 1:
             notes.append(
-                f"One {_NAMES[role]} row: its spread cannot be seen, the largest possible is used."
+                f"One {ROLES[role].word} row: its spread cannot be seen, so the largest possible "
+                "one is used."
             )
         elif n[role] < 10:
-            notes.append(f"Only {n[role]} {_NAMES[role]} rows: read the interval with care.")
+            notes.append(f"Only {n[role]} {ROLES[role].word} rows: read the interval with care.")
     return notes
 
 

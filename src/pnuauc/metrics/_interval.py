@@ -1,7 +1,7 @@
 """Estimate, standard error, degrees of freedom -> confidence limits.
 
 t quantile with Satterthwaite's degrees of freedom, on the logit scale of the range the statistic
-can take. Chosen by simulation (``python -m experiments.coverage``, columns ``plain_z``, ``plain_t``
+can take. Chosen by simulation (``python -m experiments coverage``, columns ``plain_z``, ``plain_t``
 and ``coverage``): at 10 positives a plain normal interval of ``combined`` covers 89 to 91% instead
 of 95%, a plain t interval 92 to 93%, because the AUC is skewed towards 1; the logit with t covers
 94.6 to 95.7%.

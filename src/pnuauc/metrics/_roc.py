@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.isotonic import isotonic_regression
 
-from pnuauc.labels import Roles
-from pnuauc.metrics._counts import Floats, as_roles, check_scores
+from pnuauc._prior import ClassPrior
+from pnuauc.labels import Roles, read_roles
+from pnuauc.metrics._counts import Floats, check_scores
 from pnuauc.metrics._estimate import AUCEstimate, auc_estimate
 from pnuauc.metrics._interval import check_level
-from pnuauc.metrics._prior import PriorValue, missing_prior, read_prior
+from pnuauc.metrics._prior import known_prior, missing_prior
 from pnuauc.metrics._proportions import Interval, mover_difference, mover_ratio, wilson
 
 __all__ = ["RocEstimate", "ThresholdEstimate", "roc_curve_estimate", "threshold_estimate"]
@@ -102,9 +103,9 @@ def roc_curve_estimate(
         Thresholds are thinned to about this many quantiles of the scores.
     """
     check_level(level)
-    roles = as_roles(y, **label_codes)
+    roles = read_roles(y, **label_codes)
     values = check_scores(scores, len(roles))
-    known = read_prior(prior, prior_level)
+    known = known_prior(prior, prior_level)
     method = _roc_method(method, roles, known)
     rival = roles.negative if method == "pn" else roles.unlabeled
     p, other = np.sort(values[roles.positive]), np.sort(values[rival])
@@ -129,12 +130,13 @@ def roc_curve_estimate(
     )
 
 
-def _roc_method(method: str, roles: Roles, prior: PriorValue | None) -> str:
+def _roc_method(method: str, roles: Roles, prior: ClassPrior | None) -> str:
     if method not in {"auto", "pn", "pu"}:
         raise ValueError(f"method must be 'auto', 'pn' or 'pu' for a ROC curve, got {method!r}.")
     roles.require("positive", purpose="A ROC curve")
     if method == "auto":
-        few = roles.n_negative * 10 < roles.n_unlabeled and prior is not None
+        usable = prior is not None and prior.value < 1.0
+        few = roles.n_negative * 10 < roles.n_unlabeled and usable
         method = "pu" if roles.n_negative == 0 or few else "pn"
     roles.require("negative" if method == "pn" else "unlabeled", purpose="A ROC curve")
     if method == "pu" and prior is None:
@@ -163,7 +165,7 @@ def _share_above(ordered: Floats, thresholds: Floats) -> Floats:
 def _corrected_fpr(
     p: tuple[Floats, Floats, Floats],
     u: tuple[Floats, Floats, Floats],
-    prior: PriorValue,
+    prior: ClassPrior,
     level: float,
 ) -> tuple[Floats, tuple[Floats, Floats]]:
     """(r_U - prior r_P) / (1 - prior) with MOVER limits and the prior's part."""
@@ -205,7 +207,8 @@ class ThresholdEstimate:
     recall, lift : Interval
         Need no prior.
     precision, false_positive_rate, expected_positives : Interval or None
-        None without a prior. ``expected_positives`` counts among the flagged rows.
+        None without a prior; there is no false-positive rate at a prior of 1 either.
+        ``expected_positives`` counts among the flagged rows.
     prior : float or None
         Share of positives inside the unlabelled rows.
     level : float
@@ -259,10 +262,10 @@ def threshold_estimate(
     (3, 0.75, 0.5)
     """
     check_level(level)
-    roles = as_roles(y, **label_codes)
+    roles = read_roles(y, **label_codes)
     values = check_scores(scores, len(roles))
     roles.require("positive", "unlabeled", purpose="Precision and recall from PU data")
-    known = read_prior(prior, prior_level)
+    known = known_prior(prior, prior_level)
     p, u = values[roles.positive], values[roles.unlabeled]
     at = _cut(u, k, threshold)
     shares = (float(np.mean(p >= at)), float(np.mean(u >= at)))
@@ -275,9 +278,7 @@ def threshold_estimate(
     precision = fpr = expected = None
     if known is not None:
         precision = _times_prior(lift, known, level)
-        point, limits = _corrected_fpr(_arrays(recall), _arrays(flagged), known, level)
-        low, high = (float(np.clip(v, 0, 1)) for v in limits)
-        fpr = Interval(float(np.clip(point, 0, 1)), low, high)
+        fpr = _false_positive_rate(recall, flagged, known, level)
         expected = Interval(
             *(n_flagged * v for v in (precision.value, precision.low, precision.high))
         )
@@ -292,6 +293,20 @@ def threshold_estimate(
         prior=None if known is None else known.value,
         level=level,
     )
+
+
+def _false_positive_rate(
+    recall: tuple[float, float, float],
+    flagged: tuple[float, float, float],
+    prior: ClassPrior,
+    level: float,
+) -> Interval | None:
+    """None at a prior of 1, where the unlabelled rows hold no negative."""
+    if prior.value >= 1.0:
+        return None
+    point, limits = _corrected_fpr(_arrays(recall), _arrays(flagged), prior, level)
+    low, high = (float(np.clip(v, 0, 1)) for v in limits)
+    return Interval(float(np.clip(point, 0, 1)), low, high)
 
 
 def _with_limits(share: float, n: int, level: float) -> tuple[float, float, float]:
@@ -313,7 +328,7 @@ def _cut(u: Floats, k: int | None, threshold: float | None) -> float:
     return float(np.partition(u, len(u) - int(k))[len(u) - int(k)])
 
 
-def _times_prior(lift: Interval, prior: PriorValue, level: float) -> Interval:
+def _times_prior(lift: Interval, prior: ClassPrior, level: float) -> Interval:
     """prior * lift, cut at 1; distances to the limits add up in squares on the log scale."""
 
     value = prior.value * lift.value

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pnuauc.metrics._counts import ScoreCounts, as_roles, check_scores
+from pnuauc._prior import ClassPrior
+from pnuauc.labels import read_roles
+from pnuauc.metrics._counts import ScoreCounts, check_scores
 from pnuauc.metrics._estimate import METHODS, auc_from_counts
-from pnuauc.metrics._prior import PriorValue, read_prior
+from pnuauc.metrics._prior import known_prior
 
 __all__ = ["AUCScorer", "make_auc_scorer"]
 
@@ -19,7 +21,7 @@ __all__ = ["AUCScorer", "make_auc_scorer"]
 class AUCScorer:
     """``scorer(estimator, X, y) -> float``, larger is better; made by :func:`make_auc_scorer`."""
 
-    prior: PriorValue | None
+    prior: ClassPrior | None
     method: str
     label_codes: dict[str, Any] = field(default_factory=dict)
 
@@ -28,7 +30,7 @@ class AUCScorer:
     ) -> float:
         if sample_weight is not None:
             raise ValueError("The AUC scorer takes no sample_weight.")
-        roles = as_roles(y, **self.label_codes)
+        roles = read_roles(y, **self.label_codes)
         scores = check_scores(_scores_of(estimator, X, roles.positive_label), len(roles))
         method = self.method
         if method == "auto" and self.prior is None and roles.setting in {"PU", "NU"}:
@@ -76,7 +78,7 @@ def make_auc_scorer(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
-    return AUCScorer(read_prior(prior, prior_level), method, dict(label_codes))
+    return AUCScorer(known_prior(prior, prior_level), method, dict(label_codes))
 
 
 def _scores_of(estimator: Any, X: Any, positive_label: Any) -> Any:

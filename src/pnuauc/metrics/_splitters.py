@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
-from pnuauc.labels import Roles, read_roles
+from pnuauc.labels import ROLES, Roles, read_roles
 
 __all__ = ["RoleStratifiedKFold", "RoleStratifiedShuffleSplit"]
 
@@ -26,12 +26,11 @@ def _roles_of(splitter: Any, y: Any) -> Roles:
 
 
 def _check_counts(roles: Roles, least: int, what: str) -> None:
-    named = (("positive", roles.n_positive), ("negative", roles.n_negative))
-    for name, n in (*named, ("unlabelled", roles.n_unlabeled)):
+    for role, n in zip(ROLES, roles.counts, strict=True):
         if 0 < n < least:
             raise ValueError(
                 f"{what} needs at least {least} rows of every role that occurs, but y holds "
-                f"{roles.describe()}; the {name} rows are too few: use fewer folds."
+                f"{roles.describe()}; the {role.word} rows are too few: use fewer folds."
             )
 
 

@@ -3,7 +3,7 @@
 w = S^-1 1 / (1' S^-1 1). Taken from the raw sample covariance matrix S such weights are noisy: with
 10 to 100 rows of a role the combination mostly comes out worse than the best single estimate (by up
 to 9%), and its own standard error reads 5 to 18% too low
-(``python -m experiments.coverage --study weights``). So S is steadied twice:
+(``python -m experiments weights``). So S is steadied twice:
 
 - *coherence*: F_U is set to prior F_P + (1 - prior) F_N, which it estimates, so that PU - PN on a
   positive row is exactly prior/(1 - prior) F_P: a rank, without the noise of three samples;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,28 +13,18 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 from threadpoolctl import threadpool_limits
 
+from pnuauc._prior import ClassPrior
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 
-__all__ = ["BasePrior", "BaseTwoSamplePrior", "PriorEstimate", "take"]
+__all__ = ["BasePrior", "BaseTwoSamplePrior", "Estimate", "take"]
 
-
-@dataclass(frozen=True)
-class PriorEstimate:
-    """An estimate with its error: what ``_estimate`` hands to ``fit``.
-
-    ``doubt`` is None, or one sentence why the data cannot tell the prior.
-    """
-
-    prior: float
-    std_error: float
-    interval: tuple[float, float]
-    diagnostics: dict[str, Any] = field(default_factory=dict)
-    doubt: str | None = None
+#: What ``_estimate`` hands to ``fit``: the prior and its diagnostics.
+Estimate = tuple[ClassPrior, dict[str, Any]]
 
 
 class BasePrior(BaseEstimator):
-    """``fit(X, y)`` -> ``prior_``, ``interval_``, ``std_error_``, ``diagnostics_``.
+    """``fit(X, y)`` -> ``estimate_``, ``prior_``, ``interval_``, ``std_error_``, ``diagnostics_``.
 
     Subclasses write ``_estimate(X, roles)``.
     """
@@ -53,7 +43,7 @@ class BasePrior(BaseEstimator):
         Parameters
         ----------
         X : ndarray (float32 or float64) or CSR matrix, shape (n, d)
-        y : array-like, shape (n,)
+        y : array-like, shape (n,), or Roles
             1 positive, 0 negative, -1 or missing unlabelled; other codes by the ``*_label``
             parameters.
 
@@ -78,15 +68,16 @@ class BasePrior(BaseEstimator):
                 "All rows of X are equal, so they carry nothing that could tell how many of the "
                 "unlabelled ones are positive: add columns that differ between rows."
             )
-        estimate = self._estimate(X, roles)
+        estimate, diagnostics = self._estimate(X, roles)
         if estimate.doubt is not None:
             self._refuse(estimate.doubt)
-        self.prior_ = float(estimate.prior)
-        self.std_error_ = float(estimate.std_error)
-        self.interval_ = (float(estimate.interval[0]), float(estimate.interval[1]))
+        self.estimate_ = replace(estimate, source=f"estimated by {type(self).__name__}")
+        self.prior_ = estimate.value
+        self.std_error_ = estimate.std_error
+        self.interval_ = estimate.interval
         self.diagnostics_ = {
-            **estimate.diagnostics,
-            "identified": estimate.doubt is None,
+            **diagnostics,
+            "identified": estimate.identified,
             "doubt": estimate.doubt,
             "n_positive": roles.n_positive,
             "n_negative": roles.n_negative,
@@ -100,8 +91,11 @@ class BasePrior(BaseEstimator):
         """Raise MissingRoleError unless the roles this estimator needs have two rows each."""
 
     @abstractmethod
-    def _estimate(self, X: Any, roles: Roles) -> PriorEstimate:
-        """The estimate from valid input in which every needed role has two rows or more."""
+    def _estimate(self, X: Any, roles: Roles) -> Estimate:
+        """The prior with its interval at ``level``, and diagnostics.
+
+        The input is valid, and every role that is needed has two rows or more.
+        """
 
     def _check_parameters(self) -> None:
         if not 0 < self.level < 1:
@@ -134,10 +128,10 @@ class BaseTwoSamplePrior(BasePrior):
     """
 
     @abstractmethod
-    def _share(self, known: Any, unlabeled: Any) -> PriorEstimate:
+    def _share(self, known: Any, unlabeled: Any) -> Estimate:
         """Share of the class of ``known`` (n_known, d) inside ``unlabeled`` (n_unlabeled, d)."""
 
-    def _share_in_one_thread(self, known: Any, unlabeled: Any) -> PriorEstimate:
+    def _share_in_one_thread(self, known: Any, unlabeled: Any) -> Estimate:
         # many small systems: with BLAS threads they take two to four times the processor time
         with threadpool_limits(1, user_api="blas"):
             return self._share(known, unlabeled)
@@ -146,19 +140,12 @@ class BaseTwoSamplePrior(BasePrior):
         known = "positive" if roles.n_positive or not roles.n_negative else "negative"
         roles.require(known, "unlabeled", purpose=type(self).__name__, at_least=2)
 
-    def _estimate(self, X: Any, roles: Roles) -> PriorEstimate:
+    def _estimate(self, X: Any, roles: Roles) -> Estimate:
         unlabeled = X[roles.unlabeled]
         if roles.n_positive:
             return self._share_in_one_thread(X[roles.positive], unlabeled)
-        share = self._share_in_one_thread(X[roles.negative], unlabeled)
-        low, high = share.interval
-        return PriorEstimate(
-            1 - share.prior,
-            share.std_error,
-            (1 - high, 1 - low),
-            {**share.diagnostics, "known_class": "negative"},
-            share.doubt,
-        )
+        share, diagnostics = self._share_in_one_thread(X[roles.negative], unlabeled)
+        return share.complement(), {**diagnostics, "known_class": "negative"}
 
 
 def take(X: Any, n: int | None, rng: np.random.RandomState) -> Any:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
+from pnuauc._prior import ClassPrior
 from pnuauc.labels import Roles
-from pnuauc.priors._base import BasePrior, PriorEstimate, take
+from pnuauc.priors._base import BasePrior, Estimate, take
 from pnuauc.priors._distances import centre, cross_sums, squared_distances, within_sums
 from pnuauc.priors._kernels import stack
 
@@ -125,7 +126,7 @@ class EnergyDistancePrior(BasePrior):
     def _require(self, roles: Roles) -> None:
         roles.require("positive", "negative", "unlabeled", purpose=type(self).__name__, at_least=2)
 
-    def _estimate(self, X: Any, roles: Roles) -> PriorEstimate:
+    def _estimate(self, X: Any, roles: Roles) -> Estimate:
         rng = check_random_state(self.random_state)
         sizes = np.array([roles.n_positive, roles.n_negative, roles.n_unlabeled])
         P, N, U = centre(
@@ -157,15 +158,14 @@ class EnergyDistancePrior(BasePrior):
             "p_value": p_value,
             "subsampling_std_error": float(np.sqrt(thinned)) / scale,
         }
-        doubt = self._doubt(denominator, p_value)
-        interval = means.interval(self.level)
-        return PriorEstimate(
+        estimate = ClassPrior(
             prior if np.isfinite(prior) else 0.5,
+            *means.interval(self.level),
+            self.level,
             float(np.sqrt(variances.sum())) / scale if np.isfinite(scale) else np.inf,
-            interval,
-            diagnostics,
-            doubt,
+            doubt=self._doubt(denominator, p_value),
         )
+        return estimate, diagnostics
 
     def _doubt(self, denominator: float, p_value: float) -> str | None:
         if p_value <= self.identification_level and (denominator > 0 or self.statistic != "U"):

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pnuauc.priors._base import BaseTwoSamplePrior, PriorEstimate, take
+from pnuauc._prior import ClassPrior
+from pnuauc.priors._base import BaseTwoSamplePrior, Estimate, take
 from pnuauc.priors._distances import centre, squared_distances
 from pnuauc.priors._kernels import gaussian, median_distance, stack
 
@@ -58,7 +59,7 @@ class _MatchingPrior(BaseTwoSamplePrior):
             if not len(getattr(self, name)) or min(getattr(self, name)) <= 0:
                 raise ValueError(f"{name} must hold positive numbers, got {getattr(self, name)}.")
 
-    def _share(self, known: Any, unlabeled: Any) -> PriorEstimate:
+    def _share(self, known: Any, unlabeled: Any) -> Estimate:
         rng = check_random_state(self.random_state)
         known, unlabeled = (take(rows, self.max_rows, rng) for rows in (known, unlabeled))
         known, unlabeled = centre(known, unlabeled)
@@ -83,19 +84,21 @@ class _MatchingPrior(BaseTwoSamplePrior):
                 "about the class."
             )
         nearest = int(np.abs(shares - prior).argmin())
-        return PriorEstimate(
+        estimate = ClassPrior(
             prior,
+            float(min(low, prior)),
+            float(max(high, prior)),
+            self.level,
             float(replicates.std(ddof=1)),
-            (float(min(low, prior)), float(max(high, prior))),
-            {
-                "width": chosen[nearest][0],
-                "alpha": chosen[nearest][1],
-                "curve": (shares, curve),
-                "rise_z": z,
-                "note": "biased upwards where the classes overlap; the interval covers noise only",
-            },
-            doubt,
+            doubt=doubt,
         )
+        return estimate, {
+            "width": chosen[nearest][0],
+            "alpha": chosen[nearest][1],
+            "curve": (shares, curve),
+            "rise_z": z,
+            "note": "biased upwards where the classes overlap; the interval covers noise only",
+        }
 
     def _held_out_values(
         self, known: Any, unlabeled: Any, shares: Floats, rng: np.random.RandomState

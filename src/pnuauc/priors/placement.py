@@ -13,7 +13,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils import check_random_state
 
-from pnuauc.priors._base import BaseTwoSamplePrior, PriorEstimate, take
+from pnuauc._prior import ClassPrior
+from pnuauc.priors._base import BaseTwoSamplePrior, Estimate, take
 from pnuauc.priors._distances import centre, squared_distances
 from pnuauc.priors._kernels import gaussian, median_distance, stack
 
@@ -37,14 +38,6 @@ class Posterior(NamedTuple):
 
     def mean(self) -> float:
         return float(self.shares @ self.weights)
-
-    def std(self) -> float:
-        return float(np.sqrt((self.shares - self.mean()) ** 2 @ self.weights))
-
-    def quantile(self, probability: float) -> float:
-        """Inverse of the distribution function, linear between the points of the grid."""
-        below = np.cumsum(self.weights) - self.weights / 2
-        return float(np.interp(probability, below, self.shares))
 
 
 class PlacementPrior(BaseTwoSamplePrior):
@@ -166,7 +159,7 @@ class PlacementPrior(BaseTwoSamplePrior):
         if not self.spread_sd > 0:
             raise ValueError(f"spread_sd must be positive, got {self.spread_sd}.")
 
-    def _share(self, known: Any, unlabeled: Any) -> PriorEstimate:
+    def _share(self, known: Any, unlabeled: Any) -> Estimate:
         rng = check_random_state(self.random_state)
         known, unlabeled = (take(rows, self.max_rows, rng) for rows in (known, unlabeled))
         scorers = self.scorers
@@ -178,7 +171,6 @@ class PlacementPrior(BaseTwoSamplePrior):
             fits.append((_auc(*scores), self._posterior(*scores, rng)))
         auc, z = max((fit[0] for fit in fits), key=lambda pair: pair[1])
         posterior = Posterior(_SHARES, np.mean([fit[1][0].weights for fit in fits], axis=0))
-        tail = (1 - self.level) / 2
         doubt = None
         if z < 1.96:
             doubt = (
@@ -186,21 +178,15 @@ class PlacementPrior(BaseTwoSamplePrior):
                 f"{auc:.2f}), so the prior is not identified: either U holds one class only or "
                 "the columns of X say nothing about the class."
             )
-        return PriorEstimate(
-            posterior.mean(),
-            posterior.std(),
-            (posterior.quantile(tail), posterior.quantile(1 - tail)),
-            {
-                "scorers": tuple(scorers),
-                "auc_known_unlabeled": auc,
-                "auc_z": z,
-                "estimates": [fit[1][0].mean() for fit in fits],
-                "shift": float(np.mean([fit[1][1] for fit in fits])),
-                "spread": float(np.mean([fit[1][2] for fit in fits])),
-                "posterior": posterior,
-            },
-            doubt,
-        )
+        return ClassPrior.from_posterior(*posterior, level=self.level, doubt=doubt), {
+            "scorers": tuple(scorers),
+            "auc_known_unlabeled": auc,
+            "auc_z": z,
+            "estimates": [fit[1][0].mean() for fit in fits],
+            "shift": float(np.mean([fit[1][1] for fit in fits])),
+            "spread": float(np.mean([fit[1][2] for fit in fits])),
+            "posterior": posterior,
+        }
 
     def _posterior(
         self, known: Floats, unlabeled: Floats, rng: np.random.RandomState

@@ -1,11 +1,10 @@
-"""One job: draw the sample, fit, score the test rows, hand back a row for each method."""
+"""Rankers on test rows: draw the sample, fit, score; a row for each method with AUC and time."""
 
 from __future__ import annotations
 
 import functools
 import json
 import time
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -14,31 +13,38 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
-from experiments.config import Config, Job, Setting
+from experiments import tables
+from experiments.config import Job, Method, Setting
+from experiments.kinds import Kind
 from experiments.shared import TrainedGrid
 from pnuauc import AUCClassifierCV
 from pnuauc.baselines import BASELINES
 from pnuauc.datasets import GENERATORS, TEXT, PNUSample, load, sample_pnu
 from pnuauc.priors import PRIORS
 
-__all__ = ["draw", "run_job"]
+__all__ = ["RANKERS", "data_of", "draw"]
 
 Rows = list[dict[str, Any]]
 
 
 @functools.lru_cache(maxsize=32)
 def _data(name: str, options: str) -> tuple[Any, NDArray[np.int8]]:
-    if name.startswith("make_"):
-        return GENERATORS[name.removeprefix("make_")](**json.loads(options))
-    return load(name)
+    if not options:
+        return load(name)
+    line = json.loads(options)
+    return GENERATORS[line.pop("generator", name.removeprefix("make_"))](**line)
 
 
-def draw(
-    config: Config, data_set: str, setting: Setting, seed: int, scale: str = "none"
-) -> PNUSample:
+def data_of(job: Job) -> tuple[Any, NDArray[np.int8]]:
+    """Rows and classes (1, 0) of the job's data set: a file, or a generator under [generated]."""
+    line = job.experiment.generated.get(job.data_set)
+    return _data(job.data_set, "" if line is None else json.dumps(line))
+
+
+def draw(job: Job) -> PNUSample:
     """The sample of one trial; the same for every method, since it depends on the seed alone."""
-    protocol = config.protocol
-    X, y = _data(data_set, json.dumps(config.generated.get(data_set, {})))
+    protocol, setting = job.experiment.protocol, job.setting
+    X, y = data_of(job)
     wanted = setting.n_unlabeled
     if setting.fill != "all_real":
         wanted = min(wanted, _available(y, setting, protocol["test_share"]))
@@ -49,13 +55,13 @@ def draw(
         setting.n_negative,
         wanted,
         setting.prior,
-        random_state=seed,
+        random_state=job.seed,
         unlabeled_draw=protocol["unlabeled_draw"],
         n_test=protocol["n_test"],
-        scale=scale,
+        scale=job.scale(),
     )
     if setting.fill == "resample" and wanted < setting.n_unlabeled:
-        return _resampled(sample, setting, seed)
+        return _resampled(sample, setting, job.seed)
     return sample
 
 
@@ -91,30 +97,22 @@ def _resampled(sample: PNUSample, setting: Setting, seed: int) -> PNUSample:
     )
 
 
-def run_job(job: Job, config: Config) -> Rows:
-    """Rows for all methods of the job; an exception becomes failed rows, never a crash."""
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            scale = config.scale(job.methods[0], job.data_set)
-            sample = draw(config, job.data_set, job.setting, job.seed, scale)
-            kind = job.methods[0].settings["kind"]
-            results = _KINDS[kind](job, sample, config)
-    except Exception as error:  # one bad cell must not stop the other thousands
-        return failed(job, f"{type(error).__name__}: {error}")
-    note = " ".join(sorted({w.category.__name__ for w in caught}))
-    n_unlabeled = int(np.count_nonzero(sample.y == -1))
-    for row in results:
-        row.update(note=note, n_test=len(sample.y_test), n_unlabeled=n_unlabeled, status="ok")
-    return results
+def fit_key(method: Method) -> str:
+    """Methods with equal keys can be read off one fit."""
+    free = ("selection", "validation") if method.settings["kind"] == "auc_grid" else ("selection",)
+    shared = {k: v for k, v in method.settings.items() if k not in free}
+    return json.dumps([method.scale, shared], sort_keys=True)
 
 
-def failed(job: Job, why: str) -> Rows:
-    """The rows that say a job has failed, and how."""
-    return [{"method": m.name, "status": "failed", "note": why} for m in job.methods]
+def run(job: Job) -> Rows:
+    """Rows for all methods of the job."""
+    sample = draw(job)
+    rows = _KINDS[job.methods[0].settings["kind"]](job, sample)
+    sizes = {"n_test": len(sample.y_test), "n_unlabeled": int(np.count_nonzero(sample.y == -1))}
+    return [row | sizes for row in rows]
 
 
-def _auc_cv(job: Job, sample: PNUSample, config: Config) -> Rows:
+def _auc_cv(job: Job, sample: PNUSample) -> Rows:
     """AUCClassifierCV, once for all ways of choosing among its candidates.
 
     The averaged model is fitted whenever it is asked for; the paper's choice is its
@@ -122,7 +120,8 @@ def _auc_cv(job: Job, sample: PNUSample, config: Config) -> Rows:
     """
     options = {k: v for k, v in job.methods[0].settings.items() if k != "kind"}
     selections = {m.name: m.settings.get("selection", "average") for m in job.methods}
-    rule, as_negative = options.pop("prior", None), options.pop("unlabeled_as", None)
+    options.pop("prior", None)
+    as_negative = options.pop("unlabeled_as", None)
     options["selection"] = "average" if "average" in selections.values() else "paper"
     if job.data_set in TEXT:
         options["basis"] = "linear"
@@ -131,7 +130,7 @@ def _auc_cv(job: Job, sample: PNUSample, config: Config) -> Rows:
         keep = sample.y != 0
         X, y = X[keep], (sample.y[keep] == 1).astype(float)
     start, cpu = time.perf_counter(), time.process_time()
-    prior = _prior(rule, X, y, job, config)
+    prior = _prior(X, y, job)
     model = AUCClassifierCV(prior=prior, verbose=False, random_state=job.seed, **options)
     model.fit(X, y)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -151,14 +150,14 @@ def _auc_cv(job: Job, sample: PNUSample, config: Config) -> Rows:
     return rows
 
 
-def _auc_grid(job: Job, sample: PNUSample, config: Config) -> Rows:
+def _auc_grid(job: Job, sample: PNUSample) -> Rows:
     """The paper's grid trained once, and what each method makes of its validation.
 
     The time is that of the prior, the grid and all choices together, the same in every row.
     """
     X, y = sample.X, np.where(sample.y == -1, np.nan, sample.y.astype(float))
     start, cpu = time.perf_counter(), time.process_time()
-    prior = _prior(job.methods[0].settings["prior"], X, y, job, config)
+    prior = _prior(X, y, job)
     assert prior is not None  # "prior" is required of this kind
     grid = TrainedGrid(X, y, prior, job.data_set in TEXT, job.seed)
     chosen = {
@@ -178,20 +177,23 @@ def _auc_grid(job: Job, sample: PNUSample, config: Config) -> Rows:
     ]
 
 
-def _prior(rule: str | None, X: Any, y: Any, job: Job, config: Config) -> float | None:
+def _prior(X: Any, y: Any, job: Job) -> float | None:
     """The prior the method is told: estimated from the rows, or given, right or wrong."""
-    if rule is None:
+    method = job.methods[0]
+    if "prior" not in method.settings:
         return None
-    if rule == "given":
+    if method.settings["prior"] == "given":
         return job.setting.prior + job.setting.noise
-    options = dict(config.priors[rule])
+    if method.prior_rule is None:
+        raise ValueError(f"[priors] has no line {method.settings['prior']!r}.")
+    options = dict(method.prior_rule)
     estimator = PRIORS[options.pop("estimator")](
         **options, on_unidentified="ignore", random_state=job.seed
     )
-    return float(np.clip(estimator.fit(X, y).prior_, *config.protocol["prior_bounds"]))
+    return float(np.clip(estimator.fit(X, y).prior_, *job.experiment.protocol["prior_bounds"]))
 
 
-def _baseline(job: Job, sample: PNUSample, config: Config) -> Rows:
+def _baseline(job: Job, sample: PNUSample) -> Rows:
     """One competitor with its own cross-validation."""
     (method,) = job.methods
     baseline = BASELINES[method.settings["name"]]
@@ -220,3 +222,6 @@ def _auc(model: Any, sample: PNUSample) -> float:
 
 
 _KINDS = {"auc_cv": _auc_cv, "auc_grid": _auc_grid, "baseline": _baseline}
+
+COLUMNS = ("auc", "prior_used", "seconds", "cpu_seconds", "n_unlabeled", "n_test", "chosen")
+RANKERS = Kind(run, tables.show, COLUMNS, fit_key)

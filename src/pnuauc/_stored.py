@@ -1,0 +1,174 @@
+"""What a stored part of a model says, read one named value at a time and believed in nothing.
+
+A part is a small ``spec`` (what JSON can say) and plain numeric ``arrays``. Whoever rebuilds a
+part asks for every value by name, type and range, and calls :meth:`Parts.finish`, which refuses
+what nobody asked for: so a file says exactly what the code that wrote it would have said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc.exceptions import ModelFileError
+
+__all__ = ["MAX_TEXTS", "Parts", "pack_texts", "refuse"]
+
+#: Strings in one packed list; each costs some sixty bytes of memory for eight of the file.
+MAX_TEXTS = 2_000_000
+_KINDS = {"float": ("float64", "float32"), "integer": ("int64", "int32"), "byte": ("uint8",)}
+
+
+def refuse(reason: str) -> ModelFileError:
+    """The error of a file that cannot be a model; whoever knows the file adds its name."""
+    return ModelFileError(reason)
+
+
+class Parts:
+    """Named values and arrays of one stored part; each question is also a check.
+
+    Parameters
+    ----------
+    spec : dict
+        As JSON gave it.
+    arrays : dict of name -> ndarray
+    where : str
+        What the part is called in messages.
+    """
+
+    def __init__(self, spec: Any, arrays: Mapping[str, NDArray[Any]], where: str = "model") -> None:
+        if not isinstance(spec, dict):
+            raise refuse(f"its {where} is not described")
+        self.spec, self.arrays, self.where = spec, dict(arrays), where
+        self._left = set(spec)
+        self._left_arrays = set(self.arrays)
+
+    def _take(self, key: str, kind: type | tuple[type, ...]) -> Any:
+        if key not in self.spec:
+            raise refuse(f"its {self.where} lacks {key}")
+        self._left.discard(key)
+        value = self.spec[key]
+        # True is an int to Python, not to us
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise refuse(f"{key} of its {self.where} is of the wrong type")
+        return value
+
+    def has(self, key: str) -> bool:
+        """Whether the spec names ``key``."""
+        return key in self.spec
+
+    def text(self, key: str, choices: Iterable[str] | None = None, at_most: int = 10_000) -> str:
+        """A string, one of ``choices`` if given."""
+        value = self._take(key, str)
+        if len(value) > at_most or (choices is not None and value not in set(choices)):
+            raise refuse(f"{key} of its {self.where} is none that pnuauc writes")
+        return str(value)
+
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        return bool(self._take(key, bool))
+
+    def integer(self, key: str, low: int, high: int) -> int:
+        """A whole number in [low, high]."""
+        value = int(self._take(key, int))
+        if not low <= value <= high:
+            raise refuse(f"{key} of its {self.where} is outside {low} to {high}")
+        return value
+
+    def number(self, key: str, low: float = -math.inf, high: float = math.inf) -> float:
+        """A finite number in [low, high]."""
+        value = float(self._take(key, (int, float)))
+        if not (math.isfinite(value) and low <= value <= high):
+            raise refuse(f"{key} of its {self.where} is outside {low:g} to {high:g}")
+        return value
+
+    def items(self, key: str, at_most: int) -> list[Any]:
+        """A list; what its items are is for the caller to check."""
+        value = self._take(key, list)
+        if len(value) > at_most:
+            raise refuse(f"{key} of its {self.where} has more than {at_most} items")
+        return list(value)
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """A dictionary as it is, for the caller to check."""
+        return dict(self._take(key, dict))
+
+    def array(
+        self, name: str, kind: str, shape: Sequence[int | None], *, finite: bool = True
+    ) -> NDArray[Any]:
+        """An array of ``kind`` float, integer or byte; None in ``shape`` stands for any length."""
+        if name not in self.arrays:
+            raise refuse(f"its {self.where} lacks the array {name}")
+        self._left_arrays.discard(name)
+        value = self.arrays[name]
+        if value.dtype.name not in _KINDS[kind]:
+            raise refuse(f"array {name} of its {self.where} is of the wrong type")
+        fits = value.ndim == len(shape) and all(
+            wanted is None or wanted == size
+            for wanted, size in zip(shape, value.shape, strict=True)
+        )
+        if not fits:
+            raise refuse(f"array {name} of its {self.where} is of the wrong shape")
+        if kind == "float" and finite and not np.isfinite(value).all():
+            raise refuse(f"array {name} of its {self.where} holds numbers that are not finite")
+        return value
+
+    def indices(
+        self, name: str, shape: Sequence[int | None], low: int, high: int
+    ) -> NDArray[np.int64]:
+        """Whole numbers in [low, high): whatever is used to look something up."""
+        value = np.asarray(self.array(name, "integer", shape), dtype=np.int64)
+        if value.size and not (value.min() >= low and value.max() < high):
+            raise refuse(f"array {name} of its {self.where} points outside of what is there")
+        return value
+
+    def texts(self, name: str, at_most: int = MAX_TEXTS) -> list[str]:
+        """Strings that :func:`pack_texts` packed under ``name``."""
+        ends = self.array(f"{name}_ends", "integer", (None,))
+        data = self.array(f"{name}_bytes", "byte", (None,))
+        if len(ends) > at_most:
+            raise refuse(f"its {self.where} has more than {at_most} {name}")
+        last = int(ends[-1]) if len(ends) else 0
+        if last != len(data) or (len(ends) and (ends[0] < 0 or (np.diff(ends) < 0).any())):
+            raise refuse(f"the {name} of its {self.where} do not add up")
+        whole = data.tobytes()
+        starts = [0, *ends[:-1].tolist()]
+        try:
+            return [whole[a:b].decode("utf-8") for a, b in zip(starts, ends.tolist(), strict=True)]
+        except UnicodeDecodeError:
+            raise refuse(f"the {name} of its {self.where} are no UTF-8 text") from None
+
+    def sub(self, key: str) -> Parts:
+        """A part of this part: ``spec[key]`` and the arrays named ``key/...``."""
+        spec = self._take(key, dict)
+        prefix = f"{key}/"
+        chosen = {k.removeprefix(prefix): v for k, v in self.arrays.items() if k.startswith(prefix)}
+        self._left_arrays -= {prefix + name for name in chosen}
+        return Parts(spec, chosen, f"{self.where} {key}" if self.where != "model" else key)
+
+    def finish(self) -> None:
+        """Refuse values and arrays that nobody asked for."""
+        for name in sorted(self._left | self._left_arrays)[:1]:
+            raise refuse(f"its {self.where} holds {name[:60]!r}, which pnuauc does not write there")
+
+
+def pack_texts(name: str, texts: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Strings as two arrays: UTF-8 bytes one after the other, and where each ends.
+
+    Examples
+    --------
+    >>> packed = pack_texts("levels", ["a", "", "é"])
+    >>> packed["levels_ends"].tolist()
+    [1, 1, 3]
+    >>> Parts({}, packed).texts("levels")
+    ['a', '', 'é']
+    """
+    encoded = [text.encode("utf-8") for text in texts]
+    return {
+        f"{name}_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+        f"{name}_ends": np.cumsum([len(e) for e in encoded], dtype=np.int64),
+    }
