@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._stored import Parts, refuse
+
 __all__ = ["Forest"]
 
 #: (row, tree) pairs that walk down together: their node numbers stay in the processor's cache.
@@ -130,65 +132,45 @@ class Forest:
 
     # -- storing -----------------------------------------------------------------------------
 
+    kind = "forest"
+
     def spec(self) -> dict[str, Any]:
         return {"base": self.base, "single": self.single}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        names = ("left", "right", "feature", "threshold", "missing_left", "value", "roots")
-        return {name: getattr(self, name) for name in names}
+        names = ("left", "right", "feature", "threshold", "value", "roots")
+        stored = {name: getattr(self, name) for name in names}
+        return {**stored, "missing_left": self.missing_left.astype(np.uint8)}
 
     @classmethod
-    def rebuild(cls, spec: Any, arrays: Any, n_features: int) -> Forest:
-        """The forest of a file, every number checked: nothing in it may index past an end or turn
-        in circles. Raises ValueError.
-        """
-        n = len(arrays["left"])
-
-        def column(name: str, kinds: str, dtype: Any) -> NDArray[Any]:
-            values = np.asarray(arrays[name])
-            if values.ndim != 1 or values.dtype.kind not in kinds:
-                raise ValueError(f"a forest's {name} must be a vector of numbers")
-            if name != "roots" and len(values) != n:
-                raise ValueError(f"a forest's {name} must have one entry a node")
-            if values.dtype.kind == "i" and len(values) and abs(values).max() > 2**31 - 1:
-                raise ValueError(f"a forest's {name} is out of range")
-            return values.astype(dtype)
-
-        base = float(spec["base"])
-        forest = cls(
-            column("left", "i", np.int32),
-            column("right", "i", np.int32),
-            column("feature", "i", np.int32),
-            column("threshold", "f", np.float64),
-            column("missing_left", "b", np.bool_),
-            column("value", "f", np.float64),
-            column("roots", "i", np.int32),
-            base,
-            bool(spec["single"]),
-        )
-        forest.check(n_features)
-        return forest
-
-    def check(self, n_features: int) -> None:
-        """Raise ValueError unless every walk from a root stays inside and ends at a leaf."""
-        n = len(self.left)
+    def rebuild(cls, parts: Parts, n_columns: int) -> Forest:
+        """From a model file: nothing may point past an end or turn in circles."""
+        n = len(parts.array("left", "integer", (None,)))
         own = np.arange(n)
-        leaf = self.left == own
-        if not n or not len(self.roots):
-            raise ValueError("a forest must have a tree")
-        if self.roots.min() < 0 or self.roots.max() >= n:
-            raise ValueError("a root of the forest lies outside it")
-        for child in (self.left, self.right):
-            if child.min() < 0 or child.max() >= n or (child < own).any():
-                raise ValueError("a child of the forest lies outside it or before its parent")
-        if ((self.right == own) != leaf).any():
-            raise ValueError("a node of the forest is half a leaf")
-        if self.feature.min() < 0 or self.feature.max() >= n_features:
-            raise ValueError("a forest asks for a column that is not there")
-        if np.isnan(self.threshold).any():
-            raise ValueError("a threshold of the forest is missing")
-        if not np.isfinite(self.value).all() or not np.isfinite(self.base):
-            raise ValueError("a value of the forest is not finite")
+        left, right = (parts.indices(name, (n,), 0, n) for name in ("left", "right"))
+        leaf = left == own
+        if (left < own).any() or (right < own).any() or ((right == own) != leaf).any():
+            raise refuse("a node of its forest comes before its parent or is half a leaf")
+        roots = parts.indices("roots", (None,), 0, n)
+        if not len(roots):
+            raise refuse("its forest has no tree")
+        reached = np.concatenate([left[~leaf], right[~leaf], roots])
+        if len(np.unique(reached)) < len(reached):
+            raise refuse("two nodes of its forest share a child")
+        threshold = parts.array("threshold", "float", (n,), finite=False)
+        if np.isnan(threshold).any():
+            raise refuse("a threshold of its forest is missing")
+        return cls(
+            left.astype(np.int32),
+            right.astype(np.int32),
+            parts.indices("feature", (n,), 0, n_columns).astype(np.int32),
+            threshold.astype(np.float64),
+            parts.array("missing_left", "byte", (n,)) != 0,
+            parts.array("value", "float", (n,)).astype(np.float64),
+            roots.astype(np.int32),
+            parts.number("base"),
+            parts.flag("single"),
+        )
 
     # -- scoring -----------------------------------------------------------------------------
 
