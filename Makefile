@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types layers unit docs clean
+# Data sets, where they lie beside the checkout; tests that need them are skipped otherwise.
+ifneq ($(wildcard ../shared/data),)
+export PNUAUC_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test lint types layers unit coverage docs lowest mutants dist clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -28,12 +33,41 @@ layers: $(STAMP)
 	$(BIN)/lint-imports
 
 # One BLAS thread per worker: two workers with two threads each would fight for two cores.
+ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg
+PYTEST := -m pytest -n 2 --dist loadfile -q
+
 unit: $(STAMP)
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 --dist loadfile -q
+	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term:skip-covered
+
+coverage: $(STAMP)
+	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage
 
 # Strict: a broken link or an unknown reference fails. Nothing is fetched.
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
+# The lowest versions of pyproject.toml, in an environment of their own.
+lowest:
+	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --upgrade pip tomli
+	.venv-lowest/bin/python tools/lowest.py > .venv-lowest/pins.txt
+	.venv-lowest/bin/python -m pip install --quiet --editable ".[dev]" --constraint .venv-lowest/pins.txt
+	$(ONE) .venv-lowest/bin/python $(PYTEST)
+
+# Would the tests notice a wrong line? Takes an hour; resumes. ARGS="metrics --sample 10" for less.
+mutants: $(STAMP)
+	$(BIN)/python tools/mutants.py $(ARGS)
+
+# The wheel runs the demo and the source distribution its own tests, each in an empty environment.
+dist: $(STAMP)
+	rm -rf dist build/dist
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/dist/wheel
+	build/dist/wheel/bin/pip install --quiet "$$(ls dist/*.whl)[cli]"
+	cd build/dist && wheel/bin/pnuauc demo
+	tar -xzf dist/*.tar.gz -C build/dist
+	cd build/dist/pnuauc-* && $(PYTHON) -m venv .venv && .venv/bin/pip install --quiet --editable ".[dev]" \
+	  && $(ONE) .venv/bin/python $(PYTEST)
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest build dist .mypy_cache .ruff_cache .hypothesis .coverage

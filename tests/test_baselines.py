@@ -11,9 +11,9 @@ from sklearn.svm import SVC
 
 from pnuauc import AUCClassifier
 from pnuauc import _pairs as pairs
-from pnuauc.baselines import SAMULT, EntropyAUC, GenerativeAUC, RankSVM, entropy_auc
+from pnuauc.baselines import SAMULT, EntropyAUC, GenerativeAUC, RankSVM, _entropy_auc
 from pnuauc.baselines._generative import MultinomialClasses, SphericalGaussians
-from pnuauc.baselines.samult import samult_risk
+from pnuauc.baselines._samult import samult_risk
 from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
 
@@ -223,13 +223,13 @@ def test_entropy_auc_stops_at_a_minimum_of_the_formed_objective(weight, alpha):
 def test_entropy_over_pairs_equals_the_table(n, m, spread):
     rng = np.random.default_rng(n * 100 + m)
     a, b = spread * rng.normal(size=n), spread * rng.normal(size=m)
-    table = entropy_auc.entropy_gradient(a, b)
-    limit = entropy_auc.DIRECT_PAIRS
+    table = _entropy_auc.entropy_gradient(a, b)
+    limit = _entropy_auc.DIRECT_PAIRS
     try:
-        entropy_auc.DIRECT_PAIRS = 0
-        engine = entropy_auc.entropy_gradient(a, b)
+        _entropy_auc.DIRECT_PAIRS = 0
+        engine = _entropy_auc.entropy_gradient(a, b)
     finally:
-        entropy_auc.DIRECT_PAIRS = limit
+        _entropy_auc.DIRECT_PAIRS = limit
     # the entropy is a difference of two sums, each good to 1e-9 of its own size
     size = pairs.between("logistic", a, b) + 1.0
     assert engine[0] == pytest.approx(table[0], abs=2e-9 * size)
@@ -238,7 +238,7 @@ def test_entropy_over_pairs_equals_the_table(n, m, spread):
 
 
 def test_second_derivative_of_the_helper_loss():
-    loss = entropy_auc.LogisticPlusEntropy()
+    loss = _entropy_auc.LogisticPlusEntropy()
     m, step = np.linspace(-6, 6, 41), 1e-5
     slope = (loss.derivative(m + step) - loss.derivative(m - step)) / (2 * step)
     np.testing.assert_allclose(loss.second_derivative(m), slope, atol=1e-8)

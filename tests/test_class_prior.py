@@ -17,7 +17,8 @@ from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import read_roles
 from pnuauc.metrics import auc_estimate
-from pnuauc.priors import EnergyDistancePrior, PlacementPrior, resolve_prior
+from pnuauc.priors import EnergyDistancePrior, PlacementPrior
+from pnuauc.priors._resolve import resolve_prior
 
 # --- the type -------------------------------------------------------------------------------------
 

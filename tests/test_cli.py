@@ -293,7 +293,8 @@ def test_label_values_by_option(tmp_path):
     pa.csv.write_csv(pa.table({"x": x, "z": rng.normal(size=90), "y": codes}), tmp_path / "c.csv")
     result = run("fit", tmp_path / "c.csv", "--label", "y", "--prior", "0.1", *QUICK)
     assert "-1 is read as unlabelled" in result.output
-    assert "pass --negative -1" in result.output
+    assert "name it as the negative label" in result.output
+    assert "--negative" in result.output
 
 
 def test_leak_is_said_out_loud(tmp_path):

@@ -40,13 +40,18 @@ CASES = {
     "wrong delimiter": ("t.csv", GOOD, ["--delimiter", ";"], "Is the delimiter right"),
     "long delimiter": ("t.csv", GOOD, ["--delimiter", "ab"], "one character"),
     "no such column": ("t.csv", GOOD, ["--label", "z"], "no column 'z'"),
-    "no such id": ("t.csv", GOOD, ["--id", "z"], "no column 'z', named by --id"),
-    "no such drop": ("t.csv", GOOD, ["--drop", "z"], "no column 'z', named by --drop"),
+    "no such id": ("t.csv", GOOD, ["--id", "z"], "no column 'z', given as one that names rows"),
+    "no such drop": (
+        "t.csv",
+        GOOD,
+        ["--drop", "z"],
+        "'z', given as one that is left out",
+    ),
     "no such category": ("t.csv", GOOD, ["--categorical", "z"], "no column 'z'"),
     "two roles": ("t.csv", GOOD, ["--id", "y"], "two roles"),
     "all labels missing": ("t.csv", rows(lambda i: ""), [], "at least two of"),
     "one class only": ("t.csv", rows(lambda i: 1), [], "one class|at least two of"),
-    "three classes": ("t.csv", rows(lambda i: i % 3 + 5), [], "name the roles with --positive"),
+    "three classes": ("t.csv", rows(lambda i: i % 3 + 5), [], "Use --positive, --negative"),
     "labels are measurements": ("t.csv", rows(lambda i: i / 7), [], "continuous"),
     "one positive": ("t.csv", rows(lambda i: 1 if i == 0 else 0), [], "at least 2 rows"),
     "label value that is no number": ("t.csv", GOOD, ["--positive", "yes"], "cannot occur"),
@@ -272,8 +277,8 @@ def test_interrupted_run(fitted, tmp_path, number):
 
 
 def test_missing_extra_is_named(monkeypatch, tmp_path):
+    from pnuauc._extras import need
     from pnuauc.exceptions import MissingExtraError
-    from pnuauc.io import need
 
     with pytest.raises(MissingExtraError, match=r"pip install 'pnuauc\[cli\]'"):
         need("a_module_that_is_not_there")

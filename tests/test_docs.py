@@ -57,7 +57,7 @@ hidden = rng.random(600) < 0.2
 X = rng.normal(size=(600, 3)) + 2 * hidden[:, None]
 y = np.where(np.arange(600) < 200, hidden, np.nan)
 """,
-        1: "from pnuauc.priors import prior_in_population, prior_in_unlabelled",
+        1: "from pnuauc.priors import prior_in_population, prior_in_unlabeled",
     },
     "docs/theory.md": {
         0: """

@@ -20,8 +20,9 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from pnuauc import AUCClassifierCV
 from pnuauc.exceptions import InputError
-from pnuauc.io import TableEncoder, as_table, find_leaks
+from pnuauc.io import TableEncoder, as_table
 from pnuauc.io._encoder import _Twins
+from pnuauc.io._leaks import find_leaks
 from pnuauc.labels import read_roles
 
 

@@ -25,15 +25,8 @@ from sklearn.preprocessing import PolynomialFeatures
 from pnuauc import AUCClassifierCV
 from pnuauc._study import make_payments
 from pnuauc.exceptions import InputError, ModelFileError
-from pnuauc.io import (
-    TableEncoder,
-    TableModel,
-    load_model,
-    read_manifest,
-    read_table,
-    save_model,
-    score_file,
-)
+from pnuauc.io import TableEncoder, TableModel, load_model, read_table, save_model, score_file
+from pnuauc.io._modelfile import read_manifest
 from pnuauc.io._parts import LinearScorer
 
 

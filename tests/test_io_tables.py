@@ -19,7 +19,8 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from pnuauc.exceptions import InputError
-from pnuauc.io import ReadOptions, as_table, column_names, iter_batches, read_table
+from pnuauc.io import ReadOptions, as_table, read_table
+from pnuauc.io._tables import column_names, iter_batches
 
 TABLE = pa.table(
     {

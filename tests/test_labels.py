@@ -43,8 +43,8 @@ def test_default_codes_in_every_container(y):
 @pytest.mark.parametrize(
     ("y", "codes", "word"),
     [
-        ([1, -1, 1], [1, -1, 1], "negative_label=-1"),
-        ([1.0, -1.0, np.nan], [1, -1, -1], "negative_label=-1"),
+        ([1, -1, 1], [1, -1, 1], "the negative label"),
+        ([1.0, -1.0, np.nan], [1, -1, -1], "the negative label"),
         (["no", "yes"], [0, 1], "'yes' is read as positive"),
         (pd.Series(pd.Categorical(["p", "n", None])), [1, 0, -1], "'p' is read as positive"),
         ([2, 1, 2], [1, 0, 1], "is read as positive"),

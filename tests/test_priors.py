@@ -23,7 +23,7 @@ from pnuauc.priors import (
     _distances,
     default_prior,
     prior_in_population,
-    prior_in_unlabelled,
+    prior_in_unlabeled,
 )
 
 TWO_SAMPLE = sorted(set(PRIORS) - {"energy"})
@@ -296,19 +296,19 @@ def test_energy_on_a_subsample_states_its_error() -> None:
     other=st.integers(1, 200),
 )
 def test_conversion_counts_rows_and_round_trips(hidden, n_positive, n_negative, other) -> None:
-    n_unlabelled = hidden + other
-    population = (n_positive + hidden) / (n_positive + n_negative + n_unlabelled)
-    inside = prior_in_unlabelled(population, n_positive, n_negative, n_unlabelled)
-    assert inside == pytest.approx(hidden / n_unlabelled, abs=1e-9)
-    back = prior_in_population(inside, n_positive, n_negative, n_unlabelled)
+    n_unlabeled = hidden + other
+    population = (n_positive + hidden) / (n_positive + n_negative + n_unlabeled)
+    inside = prior_in_unlabeled(population, n_positive, n_negative, n_unlabeled)
+    assert inside == pytest.approx(hidden / n_unlabeled, abs=1e-9)
+    back = prior_in_population(inside, n_positive, n_negative, n_unlabeled)
     assert back == pytest.approx(population, abs=1e-9)
 
 
 def test_conversion_refuses_what_cannot_be() -> None:
     with pytest.raises(ValueError, match=r"lies between 0\.1 and 1"):
-        prior_in_unlabelled(0.05, 100, 0, 900)
+        prior_in_unlabeled(0.05, 100, 0, 900)
     with pytest.raises(ValueError, match="cannot be"):
-        prior_in_unlabelled(0.95, 0, 100, 900)
+        prior_in_unlabeled(0.95, 0, 100, 900)
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         prior_in_population(1.2, 1, 1, 1)
     with pytest.raises(ValueError, match="unlabelled rows"):

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from pnuauc.datasets import GENERATORS, make_twonorm, sample_pnu
 from pnuauc.priors import ClassPrior, PearsonPrior, PenalizedL1Prior, PlacementPrior
-from pnuauc.priors.placement import _bin_counts, placement_posterior
+from pnuauc.priors._placement import _bin_counts, placement_posterior
 
 SHARES = np.array([0.1, 0.4, 0.9])
 

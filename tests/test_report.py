@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pnuauc._report import headline, plain, summary_rows, to_html, to_json, to_text
+from pnuauc._json import jsonable
+from pnuauc._report import headline, summary_rows, to_html, to_json, to_text
 from pnuauc._study import ColumnRoles, FitSettings, fit_study, make_payments
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -181,7 +182,7 @@ def test_other_data_give_whole_pages_too(setting):
 
 
 def test_plain_says_what_json_can():
-    assert plain({1: np.int8(2), "a": [np.nan, float("inf"), np.bool_(True)], "s": {"x"}}) == {
+    assert jsonable({1: np.int8(2), "a": [np.nan, float("inf"), np.bool_(True)], "s": {"x"}}) == {
         "1": 2,
         "a": [None, None, True],
         "s": ["x"],

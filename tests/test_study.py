@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pnuauc._cli._options import parse_prior
 from pnuauc._study import (
     ColumnRoles,
     FitSettings,
@@ -16,7 +17,6 @@ from pnuauc._study import (
     find_prior,
     fit_study,
     make_payments,
-    parse_prior,
     prior_findings,
 )
 from pnuauc._study._crossfit import cross_fit, evaluation_rows, permutation_importance

@@ -20,12 +20,13 @@ from sklearn.utils.validation import (
 
 from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
+from pnuauc._prior import ClassPrior
 from pnuauc._solvers import Correction
 from pnuauc.basis import check_weights, make_basis
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import Loss, get_loss
-from pnuauc.priors import ClassPrior, resolve_prior
+from pnuauc.priors._resolve import resolve_prior
 from pnuauc.risks import RISKS, Risk, check_prior, get_risk
 
 __all__ = ["AUCClassifier"]

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from pnuauc._shown import ShownAsTable
+
 __all__ = ["TRAINING_BOUNDS", "ClassPrior", "read_prior"]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -30,8 +32,8 @@ _LEAST_CONCENTRATION = 2.0
 _NO_ERROR = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class ClassPrior:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassPrior(ShownAsTable):
     """Share of positives inside the unlabelled rows, how sure it is, and where it comes from.
 
     Attributes

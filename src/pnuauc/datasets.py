@@ -207,8 +207,7 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> tuple[Any, 
     name : str
         One of ``DENSE`` or ``TEXT``; upper and lower case are the same.
     folder : path, optional
-        Default: the environment variable ``PNUAUC_DATA``, else ``../shared/data`` beside a source
-        checkout, if there is one.
+        Default: the environment variable ``PNUAUC_DATA``, if it is set.
 
     Returns
     -------
@@ -243,10 +242,7 @@ def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
         if not path.is_dir():
             raise FileNotFoundError(f"The data folder {path} does not exist.")
         return path
-    if os.environ.get("PNUAUC_DATA"):
-        return _folder(os.environ["PNUAUC_DATA"])
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    return beside if beside.is_dir() else None
+    return _folder(os.environ["PNUAUC_DATA"]) if os.environ.get("PNUAUC_DATA") else None
 
 
 def _load_dense(where: Path, key: str) -> tuple[NDArray[np.float32], NDArray[np.int8]]:

@@ -1,5 +1,7 @@
 """Errors and warnings with a name, so that callers can catch or silence one kind."""
 
+from __future__ import annotations
+
 __all__ = [
     "CorrectionWarning",
     "InputError",
@@ -10,6 +12,18 @@ __all__ = [
     "PnuaucWarning",
     "PriorNotIdentifiedError",
 ]
+
+
+class _RequestError(ValueError):
+    """A request that cannot be met as it is.
+
+    ``about`` names what would change that ("prior", "labels", "delimiter", ...), for front ends
+    that have a knob for it: the library does not know what the knob is called there.
+    """
+
+    def __init__(self, *args: object, about: str | None = None) -> None:
+        super().__init__(*args)
+        self.about = about
 
 
 class PnuaucWarning(UserWarning):
@@ -24,15 +38,15 @@ class CorrectionWarning(PnuaucWarning):
     """An empirical risk had no minimum (indefinite or unbounded below) and was corrected."""
 
 
-class MissingRoleError(ValueError):
+class MissingRoleError(_RequestError):
     """The data lacks a role (positive, negative, unlabelled rows) that the request needs."""
 
 
-class PriorNotIdentifiedError(ValueError):
+class PriorNotIdentifiedError(_RequestError):
     """The data cannot tell the share of positives among the unlabelled rows."""
 
 
-class InputError(ValueError):
+class InputError(_RequestError):
     """A table, column or option cannot be used as given; the message says what to do."""
 
 

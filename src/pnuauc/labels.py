@@ -41,10 +41,10 @@ ROLES = (
 )
 _BY_NAME = {role.name: role for role in ROLES}
 
-_HOW = "set positive_label, negative_label or unlabeled_label to say otherwise"
+_HOW = "name the positive, negative or unlabelled label to say otherwise"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Roles:
     """Who is who among the rows.
 
@@ -139,7 +139,7 @@ class Roles:
 
     @property
     def plain(self) -> NDArray[np.float64]:
-        """Labels in the one coding nobody can misread: 1, 0 and NaN, shape (n,)."""
+        """1, 0 and NaN, shape (n,): the coding for code that knows nothing of roles."""
         return np.where(self.codes == UNLABELED, np.nan, self.codes)
 
     def require(self, *roles: str, purpose: str, at_least: int = 1) -> None:
@@ -156,6 +156,9 @@ class Roles:
                     if self.setting in {"P", "N", "U", ""}
                     else f"{purpose} needs {need} and {found}: y holds {self.describe()}."
                 )
+
+    def __repr__(self) -> str:
+        return f"Roles({self.describe()})"
 
     def describe(self) -> str:
         """One phrase with the counts, for messages and reports."""
@@ -343,7 +346,7 @@ def _assign(
 
 
 def _canonical(value: Any) -> int | None:
-    """1, 0 or -1 for the default codes in any clothing (True, 1.0, "1"), else None."""
+    """1, 0 or -1 for the default codes, however written (True, 1.0, "1"), else None."""
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, (int, float, np.integer, np.floating)):
@@ -357,12 +360,12 @@ def _announce_default(roles: set[int], *, has_missing: bool) -> str | None:
     if roles == {POSITIVE, UNLABELED}:
         return (
             "Labels are only 1 and -1: -1 is read as unlabelled, so there is no negative class "
-            "here (positive-unlabelled data). If -1 means negative, pass negative_label=-1."
+            "here (positive-unlabelled data). If -1 means negative, name it as the negative label."
         )
     if has_missing and UNLABELED in roles:
         return (
             "Labels hold both -1 and missing values: both are read as unlabelled. "
-            "If -1 means negative, pass negative_label=-1."
+            "If -1 means negative, name it as the negative label."
         )
     return None
 
@@ -373,7 +376,7 @@ def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[
         role = next((r for r, labels in given.items() if value in labels), None)
         if role is None:
             default = _canonical(value)
-            # a default code stands for its role only while nobody else was named for that role
+            # a default code stands for its role only while no other value was named for that role
             role = default if default is not None and not given[default] else None
         mapping.append(role)
     rest = [v for v, role in zip(values, mapping, strict=True) if role is None]
@@ -385,8 +388,8 @@ def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[
     elif rest:
         shown = ", ".join(map(repr, rest[:5])) + (", ..." if len(rest) > 5 else "")
         raise ValueError(
-            f"y holds values that belong to no role: {shown}; name them with positive_label, "
-            "negative_label or unlabeled_label (each takes a value or a list)."
+            f"y holds values that belong to no role: {shown}; name the labels that are positive, "
+            "negative and unlabelled (each role takes one value or several)."
         )
     return [int(role) for role in mapping if role is not None], announcement
 
@@ -408,7 +411,7 @@ def _assign_foreign(values: list[Any], *, has_missing: bool) -> tuple[list[int],
         raise ValueError(f"y holds one class only, {shown}; a ranking needs at least two roles.")
     raise ValueError(
         f"Only binary classification is supported: y holds {len(values)} label values ({shown}); "
-        "name the roles with positive_label, negative_label and unlabeled_label."
+        "name those that are positive, negative and unlabelled."
     )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pnuauc._cli._console import Voice, guarded
+from pnuauc._cli._options import parse_prior
 
 app = typer.Typer(
     name="pnuauc",
@@ -112,7 +113,7 @@ def fit(
 ) -> None:
     """Learn a ranking from a table; write the model, a report (HTML) and its numbers (JSON)."""
     from pnuauc._cli._work import fit_file
-    from pnuauc._study import ColumnRoles, FitSettings, parse_prior
+    from pnuauc._study import ColumnRoles, FitSettings
 
     settings = FitSettings(
         prior=parse_prior(prior),
@@ -197,7 +198,6 @@ def evaluate(
 ) -> None:
     """AUC with interval of any model's scores, from whatever is labelled; compare two."""
     from pnuauc._cli._work import evaluate_file
-    from pnuauc._study import parse_prior
 
     evaluate_file(
         Voice(json=json, quiet=quiet),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import functools
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,28 +15,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Voice", "guarded", "in_options"]
+from pnuauc._cli._hints import with_hint
+from pnuauc._json import dump_json
 
-_OPTIONS = (
-    (r"(positive|negative|unlabeled)_label=(\S+?)(?=[.,;:]?(\s|$))", r"--\1 \2"),
-    (r"\b(positive|negative|unlabeled)_label\b", r"--\1"),
-    (r"\bprior=", "--prior "),
-    (r"\bmethod=", "--method "),
-    (r"^set (--positive)", r"use \1"),
-)
-
-
-def in_options(message: str) -> str:
-    """A library message in the words of the command line.
-
-    Examples
-    --------
-    >>> in_options("If -1 means negative, pass negative_label=-1.")
-    'If -1 means negative, pass --negative -1.'
-    """
-    for pattern, replacement in _OPTIONS:
-        message = re.sub(pattern, replacement, message)
-    return message
+__all__ = ["Voice", "guarded"]
 
 
 def printable(text: str) -> str:
@@ -71,7 +52,7 @@ class Voice:
     def remark(self, text: str) -> None:
         """A warning: on standard error, unless quiet."""
         if not self.quiet:
-            self.err.print(printable(f"! {in_options(text)}"), style="yellow", markup=False)
+            self.err.print(printable(f"! {text}"), style="yellow", markup=False)
 
     def stage(self, text: str) -> None:
         if self.shows_progress:
@@ -106,11 +87,7 @@ class Voice:
     def data(self, value: dict[str, Any]) -> None:
         """The JSON of ``--json``."""
         if self.json:
-            import json
-
-            from pnuauc.io import plain
-
-            sys.stdout.write(json.dumps(plain(value), indent=1, ensure_ascii=False) + "\n")
+            sys.stdout.write(dump_json(value) + "\n")
 
 
 def _escaped(text: str) -> str:
@@ -150,7 +127,7 @@ def _sentence(error: Exception) -> tuple[str, int]:
         PriorNotIdentifiedError,
     )
 
-    text = " ".join(in_options(str(error)).split())
+    text = with_hint(error)
     if isinstance(error, (InputError, MissingRoleError, PriorNotIdentifiedError)):
         return text, 2
     if isinstance(error, MissingExtraError):

@@ -9,9 +9,11 @@ import numpy as np
 
 from pnuauc._cli._console import Voice
 from pnuauc._cli._work import evaluate_file, fit_file, score_table
+from pnuauc._extras import need
 from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, make_payments
 from pnuauc.exceptions import InputError
-from pnuauc.io import ReadOptions, atomic_file, need
+from pnuauc.io import ReadOptions
+from pnuauc.io._writing import atomic_file
 
 __all__ = ["run_demo"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pnuauc._cli._console import Voice
+from pnuauc._cli._hints import hints_for
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, summary_rows, to_html, to_json
 from pnuauc._report._words import interval, percent
@@ -27,16 +28,14 @@ from pnuauc.io import (
     ReadOptions,
     TableEncoder,
     TableModel,
-    check_writable,
-    column_names,
-    detect_format,
     load_model,
-    open_model,
     read_table,
     save_model,
     score_file,
-    write_text,
 )
+from pnuauc.io._modelfile import open_model
+from pnuauc.io._tables import column_names, detect_format
+from pnuauc.io._writing import check_writable, write_text
 
 __all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
 
@@ -91,7 +90,7 @@ def fit_file(
         voice.say(sentence, style="bold")
     voice.say()
     voice.rows(summary_rows(findings))
-    for remark in [*findings["warnings"], *findings["table"]["notes"]]:
+    for remark in [*findings["warnings"], *hints_for(findings), *findings["table"]["notes"]]:
         voice.remark(remark)
     voice.say()
     voice.rows([("Model", str(model_path)), ("Report", f"{report_path} (open it in a browser)")])
@@ -141,7 +140,7 @@ def score_table(
     sparse = table.exists() and detect_format(table) == "libsvm"
     target = output or _beside(table, ".scored.csv" if sparse else None)
     if target.resolve() == table.resolve():
-        raise InputError(f"'{target}' is the table itself; name another output (-o).")
+        raise InputError(f"'{target}' is the table itself; name another output.", about="output")
     kept = column_names(table, reading) if keep and "all" in keep else keep
     with progress_bar("Scoring", voice.shows_progress) as bar:
         total = _count_rows(table)
@@ -208,7 +207,7 @@ def evaluate_file(
         method=method,
         level=level,
     )
-    for remark in found["warnings"]:
+    for remark in [*found["warnings"], *hints_for(found)]:
         voice.remark(remark)
     labels = found["labels"]
     voice.say(

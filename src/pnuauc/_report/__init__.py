@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from pnuauc._json import dump_json
 from pnuauc._report._html import to_html
 from pnuauc._report._words import headline, summary_rows
-from pnuauc.io import plain
 
-__all__ = ["headline", "plain", "summary_rows", "to_html", "to_json", "to_text"]
+__all__ = ["headline", "summary_rows", "to_html", "to_json", "to_text"]
 
 
 def to_json(findings: dict[str, Any]) -> str:
-    """The findings as JSON; numbers that JSON cannot say are null."""
-    return json.dumps(plain(findings), indent=1, ensure_ascii=False)
+    """The findings as JSON; NaN and infinities are null."""
+    return dump_json(findings)
 
 
 def to_text(findings: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from pnuauc._study._data import ColumnRoles, LabelCodes, collected, read_labels,
 from pnuauc._study._evaluate import evaluate_table
 from pnuauc._study._fit import FitSettings, Study, fit_study
 from pnuauc._study._payments import make_payments
-from pnuauc._study._prior import find_prior, parse_prior, prior_findings
+from pnuauc._study._prior import find_prior, prior_findings
 
 __all__ = [
     "ColumnRoles",
@@ -16,7 +16,6 @@ __all__ = [
     "find_prior",
     "fit_study",
     "make_payments",
-    "parse_prior",
     "prior_findings",
     "read_labels",
     "split_columns",

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError, PnuaucWarning
-from pnuauc.io import as_table, need
+from pnuauc.io import as_table
 from pnuauc.labels import Roles, read_roles
 
 __all__ = ["ColumnRoles", "LabelCodes", "collected", "label_values", "read_labels", "split_columns"]
@@ -75,8 +76,12 @@ def label_values(table: Any, label: str) -> Any:
     if label not in table.column_names:
         names = table.column_names
         shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-        hint = " Is the delimiter right (--delimiter)?" if len(names) == 1 else ""
-        raise InputError(f"There is no column '{label}'; the columns are {shown}.{hint}")
+        alone = len(names) == 1
+        hint = " Is the delimiter right?" if alone else ""
+        raise InputError(
+            f"There is no column '{label}'; the columns are {shown}.{hint}",
+            about="delimiter" if alone else None,
+        )
     values = table.column(label)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -104,7 +109,7 @@ def _roles(values: Any, label: str, codes: dict[str, Any]) -> Roles:
     try:
         return read_roles(values, **codes)
     except ValueError as error:
-        raise InputError(f"Label column '{label}': {error}") from error
+        raise InputError(f"Label column '{label}': {error}", about="labels") from error
 
 
 def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
@@ -125,10 +130,10 @@ def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
 
 def _check_present(table: Any, roles: ColumnRoles) -> None:
     label_values(table.slice(0, 0), roles.label)
-    for what, names in (("--id", roles.ids), ("--drop", roles.drop)):
+    for what, names in (("names rows", roles.ids), ("is left out", roles.drop)):
         for name in names:
             if name not in table.column_names:
-                raise InputError(f"There is no column '{name}', named by {what}.")
+                raise InputError(f"There is no column '{name}', given as one that {what}.")
     named: Sequence[str] = [roles.label, *roles.ids, *roles.drop]
     twice = next((name for name in named if list(named).count(name) > 1), None)
     if twice is not None:

@@ -12,7 +12,8 @@ from pnuauc._study._data import LabelCodes, collected, label_values, read_labels
 from pnuauc._study._findings import label_findings
 from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc.exceptions import InputError
-from pnuauc.io import Column, as_table, numbers
+from pnuauc.io import as_table
+from pnuauc.io._columns import Column, numbers
 from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate, compare_auc, prior_sensitivity
 

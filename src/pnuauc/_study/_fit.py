@@ -28,7 +28,8 @@ from pnuauc._study._findings import (
 )
 from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
-from pnuauc.io import TableEncoder, TableModel, find_leaks
+from pnuauc.io import TableEncoder, TableModel
+from pnuauc.io._leaks import find_leaks
 from pnuauc.labels import Roles
 
 __all__ = ["FitSettings", "Study", "fit_study"]
@@ -118,6 +119,7 @@ def fit_study(
         findings["selection"] = selection_findings(ranker)
         _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
         findings["top"] = top_rows(model, X, table, ids, roles, settings.top)
+    findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
     model.card = _card(findings, columns)
@@ -147,9 +149,9 @@ def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> 
             random_state=settings.random_state,
         )
     except (PriorNotIdentifiedError, MissingRoleError) as error:
-        raise InputError(f"{error} Or give the prior yourself (--prior 0.1).") from error
+        raise InputError(f"{error} Or give the prior yourself.", about="prior") from error
     if prior is not None and prior.doubt:
-        messages.append(f"The prior is doubtful: {prior.doubt} Give it if you know it (--prior).")
+        messages.append(f"The prior is doubtful: {prior.doubt} Give it if you know it.")
     return prior
 
 

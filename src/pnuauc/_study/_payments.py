@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc.io import need
+from pnuauc._extras import need
 
 __all__ = ["make_payments"]
 

@@ -10,36 +10,10 @@ from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.priors import PRIORS, ClassPrior, default_prior, prior_in_population, read_prior
 
-__all__ = ["find_prior", "parse_prior", "prior_findings"]
+__all__ = ["find_prior", "prior_findings"]
 
 #: Unlabelled rows that an estimate rests on: with few labelled rows more would not sharpen it.
 PRIOR_ROWS = 20_000
-
-
-def parse_prior(text: str | None) -> float | tuple[float, float] | None:
-    """A number ("0.1", "10%") or an interval ("0.05:0.15"); None or "auto" means: estimate.
-
-    Examples
-    --------
-    >>> parse_prior("10%"), parse_prior("0.05:0.15"), parse_prior("auto")
-    (0.1, (0.05, 0.15), None)
-    """
-    if text is None or text.strip().lower() == "auto":
-        return None
-    try:
-        values = [
-            float(part.strip().rstrip("%")) / (100.0 if part.strip().endswith("%") else 1.0)
-            for part in text.split(":")
-        ]
-    except ValueError:
-        values = []
-    inside = all(0.0 < value < 1.0 for value in values)
-    if len(values) not in (1, 2) or not inside or values != sorted(values):
-        raise InputError(
-            f"--prior takes the share of positives among the unlabelled rows, a number between 0 "
-            f"and 1 (0.1 or 10%), an interval (0.05:0.15) or auto; got {text!r}."
-        )
-    return values[0] if len(values) == 1 else (values[0], values[1])
 
 
 def find_prior(
@@ -57,7 +31,7 @@ def find_prior(
     if given is not None:
         return read_prior(given)
     if method not in {"auto", *PRIORS}:
-        raise InputError(f"--method must be auto, {', '.join(PRIORS)}; got {method!r}.")
+        raise InputError(f"method must be auto, {', '.join(PRIORS)}; got {method!r}.")
     settings: dict[str, Any] = {"level": level, "on_unidentified": "ignore"}
     estimator = (
         default_prior(roles.setting, **settings) if method == "auto" else PRIORS[method](**settings)

@@ -4,19 +4,19 @@
 folds; ``BASELINES[name].make(seed)`` the bare estimator.
 """
 
-from pnuauc.baselines._registry import BASELINES, Baseline
-from pnuauc.baselines.entropy_auc import EntropyAUC
-from pnuauc.baselines.everyday import (
+from pnuauc.baselines._entropy_auc import EntropyAUC
+from pnuauc.baselines._everyday import (
     BaggingPU,
     ElkanNoto,
     LabeledOnly,
     PositiveVsUnlabeled,
     SemiSupervised,
 )
-from pnuauc.baselines.generative_auc import GenerativeAUC
-from pnuauc.baselines.rank_svm import RankSVM
-from pnuauc.baselines.samult import SAMULT
-from pnuauc.baselines.ss_rank_boost import SSRankBoost
+from pnuauc.baselines._generative_auc import GenerativeAUC
+from pnuauc.baselines._rank_svm import RankSVM
+from pnuauc.baselines._registry import BASELINES, Baseline
+from pnuauc.baselines._samult import SAMULT
+from pnuauc.baselines._ss_rank_boost import SSRankBoost
 
 __all__ = [
     "BASELINES",

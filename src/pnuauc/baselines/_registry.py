@@ -16,18 +16,18 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
-from pnuauc.baselines.entropy_auc import EntropyAUC
-from pnuauc.baselines.everyday import (
+from pnuauc.baselines._entropy_auc import EntropyAUC
+from pnuauc.baselines._everyday import (
     BaggingPU,
     ElkanNoto,
     LabeledOnly,
     PositiveVsUnlabeled,
     SemiSupervised,
 )
-from pnuauc.baselines.generative_auc import GenerativeAUC
-from pnuauc.baselines.rank_svm import RankSVM
-from pnuauc.baselines.samult import SAMULT
-from pnuauc.baselines.ss_rank_boost import SSRankBoost
+from pnuauc.baselines._generative_auc import GenerativeAUC
+from pnuauc.baselines._rank_svm import RankSVM
+from pnuauc.baselines._samult import SAMULT
+from pnuauc.baselines._ss_rank_boost import SSRankBoost
 from pnuauc.basis import median_distance
 from pnuauc.metrics import RoleStratifiedKFold, make_auc_scorer
 

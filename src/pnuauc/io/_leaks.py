@@ -43,7 +43,7 @@ def find_leaks(table: Any, columns: list[Column], roles: Roles) -> list[str]:
         if how:
             found.append(
                 f"Column '{column.name}' separates {how} from all others perfectly: does it know "
-                f"the label? If so leave it out (--drop {column.name})."
+                "the label? If so leave it out."
             )
     return found
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pnuauc._json import jsonable
 from pnuauc._stored import Parts, refuse
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io._container import FORMAT_VERSION, read_container, write_container
@@ -25,7 +26,6 @@ from pnuauc.io._encoding import VIEWS
 from pnuauc.io._extras import need
 from pnuauc.io._model import TableModel
 from pnuauc.io._parts import read_scorer
-from pnuauc.io._plain import plain
 from pnuauc.io._writing import atomic_file
 
 __all__ = ["FORMAT_VERSION", "load_model", "open_model", "read_manifest", "save_model"]
@@ -65,7 +65,7 @@ def write_model(model: TableModel, stream: Any) -> None:
         "encoder": model.encoder.spec(),
         "scorer": model.scorer.spec(),
         "threshold": float(model.threshold),
-        "card": _without_columns(plain(model.card)),
+        "card": _without_columns(jsonable(model.card)),
     }
     arrays: dict[str, Any] = {"quantiles": np.asarray(model.quantiles, dtype=np.float64)}
     for name, part in (("encoder", model.encoder), ("scorer", model.scorer)):

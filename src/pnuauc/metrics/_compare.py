@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from pnuauc._prior import ClassPrior
+from pnuauc._shown import ShownAsTable
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics._counts import Floats, ScoreCounts, check_scores
 from pnuauc.metrics._estimate import (
@@ -27,8 +28,8 @@ from pnuauc.metrics._weights import combination_weights, steadied_covariance
 __all__ = ["AUCComparison", "compare_auc"]
 
 
-@dataclass(frozen=True)
-class AUCComparison:
+@dataclass(frozen=True, repr=False)
+class AUCComparison(ShownAsTable):
     """Difference a - b of two AUCs on the same rows.
 
     Attributes

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pnuauc._prior import ClassPrior
+from pnuauc._shown import ShownAsTable
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.labels import ROLES
 from pnuauc.metrics._counts import Floats, ScoreCounts
@@ -46,7 +47,7 @@ _CLEARLY_WIDER = 1.5
 
 
 @dataclass(frozen=True, repr=False)
-class AUCEstimate:
+class AUCEstimate(ShownAsTable):
     """An AUC, how sure it is, and where it comes from.
 
     Attributes
@@ -403,8 +404,8 @@ def _result(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class PriorSensitivity:
+@dataclass(frozen=True, eq=False, repr=False)
+class PriorSensitivity(ShownAsTable):
     """The same AUC under many priors; arrays of one length, in the order of ``priors``."""
 
     priors: Floats

@@ -23,7 +23,8 @@ def known_prior(prior: Any, level: float = 0.95) -> ClassPrior | None:
 def missing_prior(purpose: str) -> PriorNotIdentifiedError:
     """The error for a request that needs a prior and got none."""
     return PriorNotIdentifiedError(
-        f"{purpose} needs the share of positives among the unlabelled rows: pass prior=0.1, an "
-        "interval prior=(0.05, 0.15), or a fitted estimator of pnuauc.priors. To rank or compare "
-        "models no prior is needed: use compare_auc, or method='pu_raw'."
+        f"{purpose} needs the share of positives among the unlabelled rows: give the prior as a "
+        "number or an interval, or have it estimated (pnuauc.priors). To rank or compare models "
+        "no prior is needed: method 'pu_raw' does without.",
+        about="prior",
     )

@@ -20,6 +20,7 @@ from scipy import special
 from sklearn.isotonic import isotonic_regression
 
 from pnuauc._prior import ClassPrior
+from pnuauc._shown import ShownAsTable
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics._counts import Floats, check_scores
 from pnuauc.metrics._estimate import AUCEstimate, auc_estimate
@@ -30,8 +31,8 @@ from pnuauc.metrics._proportions import Interval, mover_difference, mover_ratio,
 __all__ = ["RocEstimate", "ThresholdEstimate", "roc_curve_estimate", "threshold_estimate"]
 
 
-@dataclass(frozen=True, eq=False)
-class RocEstimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class RocEstimate(ShownAsTable):
     """A ROC curve with a band; arrays of one length, from the highest threshold down.
 
     Attributes
@@ -195,8 +196,8 @@ def _band(
     return np.minimum(lower, tpr), np.maximum(upper, tpr)
 
 
-@dataclass(frozen=True)
-class ThresholdEstimate:
+@dataclass(frozen=True, repr=False)
+class ThresholdEstimate(ShownAsTable):
     """What happens when unlabelled rows with score >= ``threshold`` are acted on.
 
     Attributes

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from pnuauc._prior import ClassPrior, read_prior
 from pnuauc.priors._base import BasePrior
-from pnuauc.priors._resolve import PRIORS, default_prior, resolve_prior
-from pnuauc.priors.conversion import prior_in_population, prior_in_unlabelled
-from pnuauc.priors.energy import EnergyDistancePrior
-from pnuauc.priors.matching import PearsonPrior, PenalizedL1Prior
-from pnuauc.priors.placement import PlacementPrior
+from pnuauc.priors._conversion import prior_in_population, prior_in_unlabeled
+from pnuauc.priors._energy import EnergyDistancePrior
+from pnuauc.priors._matching import PearsonPrior, PenalizedL1Prior
+from pnuauc.priors._placement import PlacementPrior
+from pnuauc.priors._resolve import PRIORS, default_prior
 
 __all__ = [
     "PRIORS",
@@ -25,7 +25,6 @@ __all__ = [
     "PlacementPrior",
     "default_prior",
     "prior_in_population",
-    "prior_in_unlabelled",
+    "prior_in_unlabeled",
     "read_prior",
-    "resolve_prior",
 ]

@@ -66,7 +66,8 @@ class BasePrior(BaseEstimator):
         if _all_rows_equal(X):
             raise PriorNotIdentifiedError(
                 "All rows of X are equal, so they carry nothing that could tell how many of the "
-                "unlabelled ones are positive: add columns that differ between rows."
+                "unlabelled ones are positive: add columns that differ between rows.",
+                about="prior",
             )
         estimate, diagnostics = self._estimate(X, roles)
         if estimate.doubt is not None:
@@ -108,7 +109,7 @@ class BasePrior(BaseEstimator):
 
     def _refuse(self, doubt: str) -> None:
         if self.on_unidentified == "raise":
-            raise PriorNotIdentifiedError(doubt)
+            raise PriorNotIdentifiedError(doubt, about="prior")
         if self.on_unidentified == "warn":
             warnings.warn(doubt, PnuaucWarning, stacklevel=3)
 

@@ -12,9 +12,9 @@ from pnuauc._prior import ClassPrior, read_prior
 from pnuauc.exceptions import MissingRoleError, PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior
-from pnuauc.priors.energy import EnergyDistancePrior
-from pnuauc.priors.matching import PearsonPrior, PenalizedL1Prior
-from pnuauc.priors.placement import PlacementPrior
+from pnuauc.priors._energy import EnergyDistancePrior
+from pnuauc.priors._matching import PearsonPrior, PenalizedL1Prior
+from pnuauc.priors._placement import PlacementPrior
 
 __all__ = ["PRIORS", "default_prior", "resolve_prior"]
 
@@ -41,7 +41,8 @@ def default_prior(setting: str, **parameters: Any) -> BasePrior:
     if setting not in _DEFAULTS:
         raise MissingRoleError(
             f"No prior can be estimated from {setting or 'no'} data: unlabelled rows and labelled "
-            'rows of at least one class are needed (settings "PNU", "PU", "NU").'
+            'rows of at least one class are needed (settings "PNU", "PU", "NU").',
+            about="prior",
         )
     return PRIORS[_DEFAULTS[setting]](**parameters)
 
@@ -94,5 +95,5 @@ def _fit(estimator: BasePrior, X: Any, roles: Roles) -> None:
     if doubt is None or asked == "ignore":
         return
     if asked == "raise" and roles.setting != "PNU":
-        raise PriorNotIdentifiedError(doubt)
+        raise PriorNotIdentifiedError(doubt, about="prior")
     warnings.warn(doubt, PnuaucWarning, stacklevel=4)

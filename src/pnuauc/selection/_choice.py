@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._shown import ShownAsTable
 from pnuauc.selection._criterion import Criterion
 
 __all__ = ["Candidates", "Choice", "SelectionReport", "average", "explain", "order_of", "pick"]
@@ -72,8 +73,8 @@ def average(criterion: Criterion, candidates: Candidates, temperature: float) ->
     return Choice(order[kept], weights[kept] / weights[kept].sum())
 
 
-@dataclass(frozen=True, eq=False)
-class SelectionReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class SelectionReport(ShownAsTable):
     """Why this model: fitted attribute ``selection_`` of :class:`pnuauc.AUCClassifierCV`.
 
     Attributes

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["prior_in_population", "prior_in_unlabelled"]
+__all__ = ["prior_in_population", "prior_in_unlabeled"]
 
 
-def prior_in_unlabelled(
-    population_prior: float, n_positive: int, n_negative: int, n_unlabelled: int
+def prior_in_unlabeled(
+    population_prior: float, n_positive: int, n_negative: int, n_unlabeled: int
 ) -> float:
     """Share of positives **inside U** when the labelled rows were taken out of one data set.
 
-        prior_in_U = (population_prior n - n_positive) / n_unlabelled,   n = all rows.
+        prior_in_U = (population_prior n - n_positive) / n_unlabeled,   n = all rows.
 
     For the one-sample scheme only (labels uncovered inside one table; U is what is left). If U was
     collected apart from the labelled rows, its prior is the population's and nothing is to be done.
@@ -19,7 +19,7 @@ def prior_in_unlabelled(
     ----------
     population_prior : float
         Share of positives among **all** rows.
-    n_positive, n_negative, n_unlabelled : int
+    n_positive, n_negative, n_unlabeled : int
         Rows in each role.
 
     Returns
@@ -28,46 +28,46 @@ def prior_in_unlabelled(
 
     Examples
     --------
-    >>> prior_in_unlabelled(0.1, n_positive=50, n_negative=0, n_unlabelled=950)
+    >>> prior_in_unlabeled(0.1, n_positive=50, n_negative=0, n_unlabeled=950)
     0.05263157894736842
     """
-    _check(population_prior, n_positive, n_negative, n_unlabelled)
-    n = n_positive + n_negative + n_unlabelled
+    _check(population_prior, n_positive, n_negative, n_unlabeled)
+    n = n_positive + n_negative + n_unlabeled
     hidden = population_prior * n - n_positive
     margin = 1e-9 * n
-    if hidden < -margin or hidden > n_unlabelled + margin:
-        low, high = n_positive / n, (n_positive + n_unlabelled) / n
+    if hidden < -margin or hidden > n_unlabeled + margin:
+        low, high = n_positive / n, (n_positive + n_unlabeled) / n
         raise ValueError(
             f"A population prior of {population_prior} cannot be: {n_positive} of {n} rows are "
             f"known positives and {n_negative} known negatives, so it lies between {low:.4g} and "
             f"{high:.4g}. If U was collected apart from the labelled rows, use it as it is."
         )
-    return min(max(hidden / n_unlabelled, 0.0), 1.0)
+    return min(max(hidden / n_unlabeled, 0.0), 1.0)
 
 
 def prior_in_population(
-    unlabelled_prior: float, n_positive: int, n_negative: int, n_unlabelled: int
+    unlabeled_prior: float, n_positive: int, n_negative: int, n_unlabeled: int
 ) -> float:
     """Share of positives among **all** rows from the share inside U (one-sample scheme).
 
-        population_prior = (n_positive + unlabelled_prior n_unlabelled) / n,   n = all rows.
+        population_prior = (n_positive + unlabeled_prior n_unlabeled) / n,   n = all rows.
 
-    The inverse of :func:`prior_in_unlabelled`; parameters alike.
+    The inverse of :func:`prior_in_unlabeled`; parameters alike.
 
     Examples
     --------
     >>> round(prior_in_population(0.0526315789, 50, 0, 950), 6)
     0.1
     """
-    _check(unlabelled_prior, n_positive, n_negative, n_unlabelled)
-    return (n_positive + unlabelled_prior * n_unlabelled) / (n_positive + n_negative + n_unlabelled)
+    _check(unlabeled_prior, n_positive, n_negative, n_unlabeled)
+    return (n_positive + unlabeled_prior * n_unlabeled) / (n_positive + n_negative + n_unlabeled)
 
 
-def _check(prior: float, n_positive: int, n_negative: int, n_unlabelled: int) -> None:
+def _check(prior: float, n_positive: int, n_negative: int, n_unlabeled: int) -> None:
     if not 0 <= prior <= 1:
         raise ValueError(f"A prior is a share of rows and must lie in [0, 1], got {prior}.")
-    if min(n_positive, n_negative) < 0 or n_unlabelled < 1:
+    if min(n_positive, n_negative) < 0 or n_unlabeled < 1:
         raise ValueError(
             "Row counts must not be negative and there must be unlabelled rows, got "
-            f"n_positive={n_positive}, n_negative={n_negative}, n_unlabelled={n_unlabelled}."
+            f"n_positive={n_positive}, n_negative={n_negative}, n_unlabeled={n_unlabeled}."
         )

@@ -67,7 +67,7 @@ class EnergyDistancePrior(BasePrior):
         Error of A / B to first order.
     diagnostics_ : dict
         ``numerator``, ``denominator`` (unbiased A and B), ``estimate_u``, ``estimate_v``,
-        ``estimate_guarded`` (before clipping), ``labelled_share``, ``p_value`` (P against N),
+        ``estimate_guarded`` (before clipping), ``labeled_share``, ``p_value`` (P against N),
         ``subsampling_std_error``.
 
     Notes
@@ -154,7 +154,7 @@ class EnergyDistancePrior(BasePrior):
             "estimate_u": values["U"],
             "estimate_v": values["V"],
             "estimate_guarded": values["guarded"],
-            "labelled_share": roles.n_positive / (roles.n_positive + roles.n_negative),
+            "labeled_share": roles.n_positive / (roles.n_positive + roles.n_negative),
             "p_value": p_value,
             "subsampling_std_error": float(np.sqrt(thinned)) / scale,
         }

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pnuauc._design import block_scores
 from pnuauc.baselines._common import Features, row_numbers
+from pnuauc.baselines._entropy_auc import EntropyAUC
 from pnuauc.baselines._generative import GENERATIVE_MODELS
-from pnuauc.baselines.entropy_auc import EntropyAUC
 from pnuauc.labels import Roles
 
 __all__ = ["GenerativeAUC"]

@@ -31,7 +31,7 @@ class _MatchingPrior(BaseTwoSamplePrior):
     Everything is done for all t of the grid at once: coefficients are a (b, n_t) matrix.
     """
 
-    n_centres: int
+    n_centers: int
     widths: tuple[float, ...]
     alphas: tuple[float, ...]
     n_shares: int
@@ -47,12 +47,12 @@ class _MatchingPrior(BaseTwoSamplePrior):
     def _conjugate(self, r: Floats) -> Floats:
         """f*(r) for r >= -1, elementwise."""
 
-    def _centres(self, known: Any, rows: Any, rng: np.random.RandomState) -> Any:
-        return rows[rng.permutation(rows.shape[0])[: self.n_centres]]
+    def _centers(self, known: Any, rows: Any, rng: np.random.RandomState) -> Any:
+        return rows[rng.permutation(rows.shape[0])[: self.n_centers]]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("n_centres", "n_shares", "n_folds", "n_bootstrap"):
+        for name in ("n_centers", "n_shares", "n_folds", "n_bootstrap"):
             if getattr(self, name) < 2:
                 raise ValueError(f"{name} must be at least 2, got {getattr(self, name)}.")
         for name in ("widths", "alphas"):
@@ -113,7 +113,7 @@ class _MatchingPrior(BaseTwoSamplePrior):
         Returns arrays (n_known, n_t), (n_unlabeled, n_t) and the (width, alpha) of each t.
         """
         rows = stack(known, unlabeled)
-        centres = self._centres(known, rows, rng)
+        centres = self._centers(known, rows, rng)
         squared = squared_distances(known, centres), squared_distances(unlabeled, centres)
         median = median_distance(rows, rng)
         n_folds = min(self.n_folds, known.shape[0], unlabeled.shape[0])
@@ -156,7 +156,7 @@ class PenalizedL1Prior(_MatchingPrior):
 
     Parameters
     ----------
-    n_centres : int
+    n_centers : int
         Centres, drawn from all rows.
     widths : tuple of float
         Candidates, in units of the median distance between rows.
@@ -189,7 +189,7 @@ class PenalizedL1Prior(_MatchingPrior):
     def __init__(
         self,
         *,
-        n_centres: int = 200,
+        n_centers: int = 200,
         widths: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 2.0),
         alphas: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         n_shares: int = 100,
@@ -203,7 +203,7 @@ class PenalizedL1Prior(_MatchingPrior):
         unlabeled_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.n_centres = n_centres
+        self.n_centers = n_centers
         self.widths = widths
         self.alphas = alphas
         self.n_shares = n_shares
@@ -242,7 +242,7 @@ class PearsonPrior(_MatchingPrior):
     def __init__(
         self,
         *,
-        n_centres: int = 50,
+        n_centers: int = 50,
         widths: tuple[float, ...] = (0.25, 0.5, 1.0),
         alphas: tuple[float, ...] = (1e-3, 1e-2),
         n_shares: int = 25,
@@ -257,7 +257,7 @@ class PearsonPrior(_MatchingPrior):
         unlabeled_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.n_centres = n_centres
+        self.n_centers = n_centers
         self.widths = widths
         self.alphas = alphas
         self.n_shares = n_shares
@@ -288,8 +288,8 @@ class PearsonPrior(_MatchingPrior):
             coef, momentum = new, following
         return coef
 
-    def _centres(self, known: Any, rows: Any, rng: np.random.RandomState) -> Any:
-        return take(known, self.n_centres, rng)
+    def _centers(self, known: Any, rows: Any, rng: np.random.RandomState) -> Any:
+        return take(known, self.n_centers, rng)
 
     def _conjugate(self, r: Floats) -> Floats:
         value: Floats = r + np.minimum(r, 0) ** 2 / 2

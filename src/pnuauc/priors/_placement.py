@@ -63,7 +63,7 @@ class PlacementPrior(BaseTwoSamplePrior):
         "kernel": held-out scores of a logistic regression on Gaussian features of standardised
         columns. "linear": held-out scores of a ridge classifier.
     n_trees : int
-    n_centres : int
+    n_centers : int
         Gaussian centres of "kernel", drawn from all rows.
     n_draws : int
         Draws of P's spacings that are averaged over.
@@ -119,7 +119,7 @@ class PlacementPrior(BaseTwoSamplePrior):
         *,
         scorers: tuple[str, ...] | None = None,
         n_trees: int = 50,
-        n_centres: int = 100,
+        n_centers: int = 100,
         n_draws: int = 8,
         spread_sd: float = 0.16,
         max_rows: int | None = 10_000,
@@ -132,7 +132,7 @@ class PlacementPrior(BaseTwoSamplePrior):
     ) -> None:
         self.scorers = scorers
         self.n_trees = n_trees
-        self.n_centres = n_centres
+        self.n_centers = n_centers
         self.n_draws = n_draws
         self.spread_sd = spread_sd
         self.max_rows = max_rows
@@ -153,7 +153,7 @@ class PlacementPrior(BaseTwoSamplePrior):
                 f"got {self.scorers!r}."
             )
         # with fewer trees some rows would be in every bag and have no vote
-        for name, least in (("n_trees", 50), ("n_centres", 2), ("n_draws", 1)):
+        for name, least in (("n_trees", 50), ("n_centers", 2), ("n_draws", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
         if not self.spread_sd > 0:
@@ -317,7 +317,7 @@ def _kernel_scores(
     if isinstance(rows, np.ndarray):
         deviation = rows.std(axis=0)
         rows = rows / np.where(deviation > 0, deviation, 1)
-    half = model.n_centres // 2
+    half = model.n_centers // 2
     width = 0.5 * median_distance(rows, rng)
 
     def score(train: NDArray[np.intp], test: NDArray[np.intp], target: Any) -> Floats:

@@ -1,0 +1,36 @@
+"""Which option answers a message of the library: only the command line names its options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["hints_for", "with_hint"]
+
+#: By ``about`` of an error of :mod:`pnuauc.exceptions`.
+_HINTS = {
+    "labels": "Use --positive, --negative and --unlabeled to name label values.",
+    "prior": "Use --prior to give it, for example --prior 0.1.",
+    "delimiter": "Use --delimiter to set it, for example --delimiter semicolon.",
+    "encoding": "Use --encoding to set it, for example --encoding latin-1.",
+    "drop": "Use --drop to leave a column out.",
+    "output": "Use -o to name another file.",
+}
+
+
+def with_hint(error: Exception) -> str:
+    """The error's sentence, and the option that answers it where there is one."""
+    text = " ".join(str(error).split())
+    hint = _HINTS.get(getattr(error, "about", None) or "")
+    return text if hint is None else f"{text} {hint}"
+
+
+def hints_for(findings: dict[str, Any]) -> list[str]:
+    """The options that answer what is doubtful in the findings of a fit or an evaluation."""
+    topics = []
+    if findings["labels"].get("announcement"):
+        topics.append("labels")
+    if (findings.get("prior") or {}).get("doubt"):
+        topics.append("prior")
+    if findings.get("leaks"):
+        topics.append("drop")
+    return [_HINTS[topic] for topic in topics]

@@ -1,0 +1,41 @@
+"""JSON, written in one place."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["dump_json", "jsonable"]
+
+
+def jsonable(value: Any) -> Any:
+    """The same value made of dicts, lists, strings, numbers and None only.
+
+    Numbers that JSON does not have (NaN, infinities) become None.
+
+    Examples
+    --------
+    >>> jsonable({"a": np.float32(1), "b": (float("nan"), np.arange(2))})
+    {'a': 1.0, 'b': [None, [0, 1]]}
+    """
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [jsonable(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return [jsonable(item) for item in value.tolist()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+def dump_json(value: Any, *, indent: int | None = 1) -> str:
+    """JSON text of anything that :func:`jsonable` reads; every character as it is."""
+    return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False)

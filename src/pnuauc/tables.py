@@ -1,0 +1,180 @@
+"""What the command line does, from Python: fit a table, evaluate the scores of a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pnuauc._report import headline, summary_rows, to_html, to_json, to_text
+from pnuauc._shown import html_table
+from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, Study, fit_study
+from pnuauc._study import evaluate_table as _evaluate
+from pnuauc.io import TableModel, save_model
+from pnuauc.io._writing import write_text
+
+__all__ = ["FitSettings", "TableFit", "evaluate_table", "fit_table"]
+
+
+class TableFit:
+    """What :func:`fit_table` made of a table.
+
+    Attributes
+    ----------
+    model : TableModel
+        Scores any table with the same columns: ``model.score(table)``.
+    findings : dict
+        Everything there is to say: labels, prior, selection, AUC with interval, what the
+        unlabelled rows changed, rows to review, warnings. The numbers of the report.
+    ranker, encoder
+        The fitted parts behind the model.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.model: TableModel = study.model
+        self.findings = study.findings
+        self.ranker = study.ranker
+        self.encoder = study.encoder
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report: HTML, or the bare numbers where ``path`` ends in ``.json``."""
+        where = Path(path)
+        as_json = where.suffix == ".json"
+        write_text(where, to_json(self.findings) if as_json else to_html(self.findings))
+        return where
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model file, for :func:`pnuauc.load_model` and ``pnuauc score``."""
+        where = Path(path)
+        save_model(self.model, where)
+        return where
+
+    def __str__(self) -> str:
+        return to_text(self.findings)
+
+    def __repr__(self) -> str:
+        labels = self.findings["labels"]
+        auc = self.findings.get("auc")
+        told = "AUC not estimated" if auc is None else f"AUC {auc['value']:.3f}"
+        return (
+            f"TableFit({labels['positive']} positive, {labels['negative']} negative, "
+            f"{labels['unlabeled']} unlabelled rows, {told})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Any]] = list(summary_rows(self.findings))
+        if self.findings.get("warnings"):
+            rows.append(("Warnings", tuple(self.findings["warnings"])))
+        return html_table(" ".join(headline(self.findings)), rows)
+
+
+def fit_table(
+    data: Any,
+    label: str = "label",
+    *,
+    ids: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    positive_label: Any = None,
+    negative_label: Any = None,
+    unlabeled_label: Any = None,
+    prior: Any = None,
+    name: str = "table",
+    **settings: Any,
+) -> TableFit:
+    """Learn a ranking from a table: ``pnuauc fit`` as a function.
+
+    Parameters
+    ----------
+    data : pandas, polars or pyarrow frame, or a pair (CSR matrix, labels)
+    label : str
+        Column of labels: 1 positive, 0 negative, missing unlabelled.
+    ids, drop, categorical : names of columns
+        That name rows; that are left out; that hold codes although they are numbers.
+    positive_label, negative_label, unlabeled_label : value or list of values, optional
+        As in :func:`pnuauc.read_roles`.
+    prior : float, (low, high), or "auto", optional
+        Share of positives among the unlabelled rows; estimated where it is not given.
+    name : str
+        What the report calls the table.
+    **settings
+        Fields of :class:`pnuauc.tables.FitSettings`, such as ``folds``, ``level``, ``top``,
+        ``n_jobs`` and ``random_state``.
+
+    Returns
+    -------
+    TableFit
+        ``model``, ``findings``, ``report(path)``, ``save(path)``.
+    """
+    known = [f.name for f in fields(FitSettings) if f.name != "prior"]
+    unknown = next((key for key in settings if key not in known), None)
+    if unknown is not None:
+        raise TypeError(
+            f"fit_table has no setting {unknown!r}; there are {', '.join(sorted(known))}."
+        )
+    columns = ColumnRoles(
+        label,
+        tuple(_names(ids)),
+        tuple(_names(drop)),
+        tuple(_names(categorical)),
+        LabelCodes(positive_label, negative_label, unlabeled_label),
+    )
+    given = None if isinstance(prior, str) and prior == "auto" else prior
+    return TableFit(fit_study(data, columns, FitSettings(prior=given, **settings), name=name))
+
+
+def evaluate_table(
+    data: Any,
+    label: str,
+    scores: str | Sequence[str],
+    *,
+    prior: Any = None,
+    method: str = "auto",
+    level: float = 0.95,
+    positive_label: Any = None,
+    negative_label: Any = None,
+    unlabeled_label: Any = None,
+) -> dict[str, Any]:
+    """AUC with interval of any model's score column; two columns are compared.
+
+    ``pnuauc evaluate`` as a function.
+
+    Parameters
+    ----------
+    data : pandas, polars or pyarrow frame
+    label : str
+        Column of labels: 1 positive, 0 negative, missing unlabelled.
+    scores : str, or one or two of them
+        Columns of scores, higher for positives.
+    prior : float, (low, high), or "auto", optional
+        Share of positives among the unlabelled rows. "auto" estimates it from the scores; None
+        does so only where there are positive and negative labels, and else tells the AUC for a
+        range of priors.
+    method, level
+        As in :func:`pnuauc.auc_estimate`.
+    positive_label, negative_label, unlabeled_label : value or list of values, optional
+        As in :func:`pnuauc.read_roles`.
+
+    Returns
+    -------
+    dict
+        ``labels``, ``prior``, ``scores`` (by column), ``comparison``, ``warnings``.
+    """
+    automatic = isinstance(prior, str) and prior == "auto"
+    return _evaluate(
+        data,
+        label,
+        _names(scores),
+        codes=LabelCodes(positive_label, negative_label, unlabeled_label),
+        prior=None if automatic else prior,
+        estimate_prior=automatic,
+        method=method,
+        level=level,
+    )
+
+
+def _names(columns: str | Sequence[str]) -> Sequence[str]:
+    """A single name is a list of one: tuple("id") would be two columns, i and d."""
+    return [columns] if isinstance(columns, str) else columns

@@ -1,0 +1,89 @@
+"""fit_table and evaluate_table: the command line's work as functions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from pnuauc import evaluate_table, fit_table, load_model
+from pnuauc._study import make_payments
+from pnuauc.exceptions import InputError
+from pnuauc.metrics import auc_estimate
+
+QUICK = {"n_basis": 10, "folds": 2, "importance": False, "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def payments():
+    return make_payments(300, labelled=60, share=0.2, seed=3)[0]
+
+
+@pytest.fixture(scope="module")
+def fit(payments):
+    return fit_table(payments, "is_fraud", ids=["payment_id"], drop="time", prior=0.2, **QUICK)
+
+
+def test_model_report_and_numbers_agree(fit, payments, tmp_path):
+    scores = fit.model.score(payments)
+    assert fit.report(tmp_path / "r.html").read_text().startswith("<!doctype html>")
+    numbers = json.loads(fit.report(tmp_path / "r.json").read_text())
+    assert numbers["auc"]["value"] == pytest.approx(fit.findings["auc"]["value"])
+    assert numbers["prior"]["value"] == 0.2
+    assert numbers["settings"]["random_state"] == 3
+    assert numbers["table"]["ids"] == ["payment_id"]
+    assert numbers["table"]["dropped"] == ["time"]
+    np.testing.assert_allclose(load_model(fit.save(tmp_path / "m.pnuauc")).score(payments), scores)
+
+
+def test_a_fit_shows_itself(fit):
+    auc = f"{fit.findings['auc']['value']:.3f}"
+    assert auc in repr(fit)
+    assert "20 positive, 40 negative, 240 unlabelled" in repr(fit)
+    assert auc in str(fit)
+    assert "\n" in str(fit)
+    table = fit._repr_html_()
+    assert auc in table
+    assert table.startswith("<table>")
+
+
+def test_frames_of_any_kind_and_label_values(payments):
+    pd = pytest.importorskip("pandas")
+    labels = payments.column("is_fraud").to_pylist()
+    words = [{1: "bad", 0: "good", None: "?"}[v] for v in labels]
+    frame = pd.DataFrame(
+        {"amount": payments.column("amount").to_numpy(), "age": np.arange(300.0), "what": words}
+    )
+    told = {"positive_label": "bad", "negative_label": "good", "unlabeled_label": ["?"]}
+    found = fit_table(frame, "what", prior="auto", **told, **QUICK)
+    assert found.findings["labels"]["setting"] == "PNU"
+    assert found.findings["prior"]["source"].startswith("estimated by")
+
+
+def test_settings_that_do_not_exist_are_named(payments):
+    with pytest.raises(TypeError, match=r"no setting 'fold'; there are .*folds"):
+        fit_table(payments, "is_fraud", fold=3)
+    with pytest.raises(InputError, match="no column 'nope'"):
+        fit_table(payments, "nope")
+
+
+def test_evaluate_reads_off_auc_estimate():
+    rng = np.random.default_rng(0)
+    y = [1] * 20 + [0] * 20 + [None] * 200
+    frame = {"y": y, "a": rng.normal(size=240), "b": rng.normal(size=240)}
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({**frame, "y": pa.array(y, pa.int8())})
+    found = evaluate_table(table, "y", "a", prior=(0.1, 0.3))
+    known = auc_estimate(y, frame["a"], (0.1, 0.3))
+    assert found["scores"]["a"]["auc"]["value"] == pytest.approx(known.value)
+    assert found["scores"]["a"]["auc"]["low"] == pytest.approx(known.low)
+    assert found["comparison"] is None
+    both = evaluate_table(table, "y", ["a", "b"], prior=0.2)
+    assert both["comparison"]["a"] == "a"
+    assert both["comparison"]["difference"] == pytest.approx(
+        both["scores"]["a"]["auc"]["value"] - both["scores"]["b"]["auc"]["value"], abs=0.2
+    )
+    assert evaluate_table(table, "y", "a", prior="auto")["prior"]["source"].startswith("estimated")

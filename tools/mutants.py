@@ -1,0 +1,460 @@
+"""Would the tests notice? One-place changes of the source, and which of them a test kills.
+
+    python tools/mutants.py                    # every room, what is not in build/mutants.jsonl yet
+    python tools/mutants.py metrics risks      # these rooms
+    python tools/mutants.py --again            # survivors once more, after tests were added
+    python tools/mutants.py --report           # docs/mutants.md from the results
+
+A room is a part of the package with the tests that speak for it (``mutants.toml``). Its tests run
+once under coverage, to learn which tests reach which line. Then a seeded sample of the possible
+changes is tried: each is written into a copy of the source, and the tests that reach its line run
+until one fails. A change that no test notices survives. Survivors that cannot change a result are
+explained in ``mutants.toml``; the others want a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import collections
+import copy
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib  # type: ignore[import-not-found,no-redef]
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "build" / "mutants.jsonl"
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+
+# --- what is changed ----------------------------------------------------------------------------
+
+COMPARE = {
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
+ARITHMETIC = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+TERMS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+NAMES = {
+    "min": "max",
+    "max": "min",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "argmin": "argmax",
+    "any": "all",
+    "all": "any",
+    "mean": "sum",
+    "sum": "mean",
+    "zeros": "ones",
+    "ones": "zeros",
+    "floor": "ceil",
+    "ceil": "floor",
+    "left": "right",
+    "right": "left",
+}
+#: Keywords without which a result is the same: they say how, not what.
+QUIET = {"stacklevel", "copy", "strict", "encoding", "dtype", "check_finite", "overwrite_a"}
+#: Functions whose product is words.
+WORDS = {"__repr__", "__str__", "_repr_html_", "__sklearn_tags__", "_more_tags"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: where, by which operator, from what to what."""
+
+    file: str
+    function: str
+    line: int
+    operator: str
+    before: str
+    after: str
+    twin: int  # among equal changes of one function, which
+
+    @property
+    def id(self) -> str:
+        """The same while the function's own text stays; lines may move."""
+        parts = (self.file, self.function, self.operator, self.before, self.after, str(self.twin))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """(operator, changed node) for everything that can be done to one node."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for other in COMPARE[type(node.ops[0])]:
+            yield "comparison", _with(node, ops=[other()])
+    elif isinstance(node, ast.BinOp):
+        if type(node.op) in ARITHMETIC:
+            yield "arithmetic", _with(node, op=ARITHMETIC[type(node.op)]())
+        if isinstance(node.op, TERMS):
+            yield "dropped term", node.left
+            if not isinstance(node.op, (ast.Sub, ast.Div)):
+                yield "dropped term", node.right
+    elif isinstance(node, ast.AugAssign) and type(node.op) in ARITHMETIC:
+        yield "arithmetic", _with(node, op=ARITHMETIC[type(node.op)]())
+    elif isinstance(node, ast.BoolOp):
+        yield "boolean", _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub, ast.Invert)):
+        yield "removed sign or not", node.operand
+    elif isinstance(node, (ast.If, ast.IfExp, ast.While)):
+        yield "negated condition", _with(node, test=ast.UnaryOp(ast.Not(), node.test))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
+        yield "constant", ast.Constant(_other(node.value))
+    elif isinstance(node, ast.Call):
+        yield from _calls(node)
+    elif isinstance(node, ast.Return) and not isinstance(node.value, (ast.Constant, type(None))):
+        yield "return value", ast.Return(ast.Constant(None))
+
+
+def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
+    """Arguments swapped or left out, and another function of the same shape."""
+    plain = not any(isinstance(a, ast.Starred) for a in node.args)
+    plain = plain and ast.unparse(node.func) not in ("isinstance", "getattr", "hasattr")
+    if plain and len(node.args) > 1 and ast.dump(node.args[0]) != ast.dump(node.args[1]):
+        first, second, *rest = node.args
+        yield "swapped arguments", _with(node, args=[second, first, *rest])
+    for k, keyword in enumerate(node.keywords):
+        if keyword.arg is not None and keyword.arg not in QUIET:
+            kept = node.keywords[:k] + node.keywords[k + 1 :]
+            yield "dropped argument", _with(node, keywords=kept)
+    if isinstance(node.func, ast.Name) and node.func.id in NAMES:
+        yield "other function", _with(node, func=ast.Name(NAMES[node.func.id], ast.Load()))
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in NAMES:
+        func = _with(node.func, attr=NAMES[node.func.attr])
+        yield "other function", _with(node, func=func)
+
+
+def _other(value: bool | int | float) -> bool | int | float:
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int) or value == 0 else value * 1.5
+
+
+def _with(node: ast.AST, **changes: object) -> ast.AST:
+    changed = copy.copy(node)
+    for name, value in changes.items():
+        setattr(changed, name, value)
+    return changed
+
+
+def mutants(path: Path) -> Iterator[tuple[Mutant, str]]:
+    """Every change of one file, with the changed source."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    name = path.relative_to(ROOT).as_posix()
+    seen: collections.Counter[tuple[str, ...]] = collections.Counter()
+    for parent, field, index, node, function in _nodes(tree, ""):
+        for operator, changed in variants(node):
+            before, after = _text(node), _text(changed)
+            key = (function, operator, before, after)
+            seen[key] += 1
+            mutant = Mutant(name, function, node.lineno, operator, before, after, seen[key])
+            _put(parent, field, index, changed)
+            source = ast.unparse(ast.fix_missing_locations(tree))
+            _put(parent, field, index, node)
+            yield mutant, source
+
+
+def _text(node: ast.AST) -> str:
+    """One line that tells the change: of a compound statement the head alone."""
+    text = ast.unparse(ast.fix_missing_locations(copy.deepcopy(node)))
+    return " ".join(text.split("\n", 1)[0].split())
+
+
+def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
+    if index is None:
+        setattr(parent, field, node)
+    else:
+        getattr(parent, field)[index] = node
+
+
+def _nodes(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str, int | None, ast.AST, str]]:
+    """All nodes that may be changed: no words, annotations, decorators or error messages."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list", "type_params"):
+            continue
+        for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(child, ast.AST) or _is_words(child):
+                continue
+            inside = function
+            if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
+                if child.name in WORDS:
+                    continue
+                inside = f"{function}.{child.name}".lstrip(".")
+            yield node, field, index, child, inside
+            yield from _nodes(child, inside)
+
+
+def _is_words(node: ast.AST) -> bool:
+    if isinstance(node, (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.Assert)):
+        return True
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        return True
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+        return True
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in ("warnings.warn", "TypeVar")
+
+
+# --- which tests reach which line ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reach:
+    """For every (file, line) the tests that run it, and how long each test takes."""
+
+    tests: dict[str, dict[int, list[str]]]
+    seconds: dict[str, float]
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """Fastest first; lines run at import time are everybody's."""
+        found = self.tests.get(mutant.file, {}).get(mutant.line, [])
+        chosen = set(self.seconds) if "" in found else set(found) & set(self.seconds)
+        return sorted(chosen, key=lambda test: self.seconds[test])
+
+
+def reach(room: str, tests: list[str]) -> Reach:
+    """Run the room's tests once under coverage."""
+    with tempfile.TemporaryDirectory() as folder:
+        data, timing = Path(folder) / "coverage.db", Path(folder) / "junit.xml"
+        command = [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
+            *("--cov=pnuauc", "--cov-context=test", "--cov-report=", f"--junitxml={timing}"),
+            *("-o", "junit_family=xunit1", *tests),
+        ]
+        environment = {**os.environ, **THREADS, "COVERAGE_FILE": str(data)}
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"The tests of {room} fail without any change:\n{done.stdout[-3000:]}")
+        return Reach(_lines(data), _seconds(timing))
+
+
+def _lines(data: Path) -> dict[str, dict[int, list[str]]]:
+    from coverage import CoverageData
+
+    found = CoverageData(str(data))
+    found.read()
+    return {
+        Path(file).relative_to(ROOT).as_posix(): {
+            line: sorted({context.partition("|")[0] for context in contexts})
+            for line, contexts in found.contexts_by_lineno(file).items()
+        }
+        for file in found.measured_files()
+        if Path(file).is_relative_to(ROOT)
+    }
+
+
+def _seconds(timing: Path) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for case in xml.etree.ElementTree.parse(timing).iter("testcase"):
+        if case.find("skipped") is None:
+            module = (case.get("file") or "").replace(os.sep, "/")
+            inside = (case.get("classname") or "").replace(".", "/").partition(module[:-3])[2]
+            test = "::".join([module, *inside.strip("/").split("/"), case.get("name") or ""])
+            found[test.replace("::::", "::")] = float(case.get("time") or 0)
+    return found
+
+
+# --- trying -------------------------------------------------------------------------------------
+
+
+class Laboratory:
+    """A copy of the source; changed files are put into it and taken out again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source = folder / "src"
+        shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
+        import hypothesis
+        import numpy
+        import pytest
+        import scipy.optimize
+        import scipy.sparse
+        import scipy.stats
+        import sklearn.ensemble
+        import sklearn.linear_model
+        import sklearn.model_selection  # imported once; every child starts with them
+
+        del hypothesis, numpy, pytest, scipy, sklearn
+
+    def killed(self, mutant: Mutant, source: str, tests: list[str], limit: float) -> str:
+        """ "killed", "timeout" (also a kill) or "survived"."""
+        if not tests:
+            return "survived"
+        path = self.source / Path(mutant.file).relative_to("src")
+        original = path.read_text(encoding="utf-8")
+        path.write_text(source, encoding="utf-8")
+        try:
+            return self._run(tests, limit)
+        finally:
+            path.write_text(original, encoding="utf-8")
+
+    def _run(self, tests: list[str], limit: float) -> str:
+        child = os.fork()
+        if child == 0:
+            self._child(tests)
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+            time.sleep(0.02)
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return "timeout"
+
+    def _child(self, tests: list[str]) -> None:
+        code = 1
+        try:
+            os.setsid()
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            os.chdir(ROOT)
+            sys.dont_write_bytecode = True
+            sys.path[:0] = [str(self.source), str(ROOT)]
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(self.source), str(ROOT)])
+            import pytest
+
+            code = int(
+                pytest.main(["-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests])
+            )
+        finally:
+            os._exit(code)
+
+
+def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace) -> None:
+    """The room's sample, as far as it has not been tried; results are appended one by one."""
+    found = [m for file in _files(part["source"]) for m in mutants(file)]
+    seed = str(options.seed).encode()
+    found.sort(key=lambda m: hashlib.sha256(seed + m[0].id.encode()).digest())
+    sample = found[: options.sample]
+    before = read(RESULTS)
+    again = ("survived",) if options.again else ()
+    due = [
+        (m, source) for m, source in sample if m.id not in before or before[m.id]["status"] in again
+    ]
+    print(f"{room}: {len(found)} possible, {len(sample)} in the sample, {len(due)} to try.")
+    if not due:
+        return
+    known = reach(room, part["tests"])
+    with tempfile.TemporaryDirectory() as folder:
+        laboratory = Laboratory(Path(folder))
+        for mutant, source in due:
+            tests = known.of(mutant)
+            limit = 60 + 10 * sum(known.seconds[t] for t in tests)
+            start = time.monotonic()
+            status = laboratory.killed(mutant, source, tests, limit)
+            line = {"id": mutant.id, "room": room, "status": status, "tests": len(tests)}
+            line |= asdict(mutant) | {"seconds": round(time.monotonic() - start, 1)}
+            RESULTS.parent.mkdir(exist_ok=True)
+            with open(RESULTS, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            if status == "survived":
+                print(
+                    f"  {mutant.id} {mutant.file}:{mutant.line} {mutant.function}, "
+                    f"{mutant.operator}: {mutant.before} -> {mutant.after}",
+                    flush=True,
+                )
+
+
+def _files(patterns: list[str]) -> list[Path]:
+    return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
+
+
+def read(path: Path) -> dict[str, dict[str, object]]:
+    """The last result of every change."""
+    if not path.exists():
+        return {}
+    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return {line["id"]: line for line in lines}
+
+
+# --- telling ------------------------------------------------------------------------------------
+
+
+def report(config: dict[str, object], options: argparse.Namespace) -> str:
+    """Shares by room, and every survivor with its explanation."""
+    explained: dict[str, str] = config.get("explained", {})
+    results = read(RESULTS)
+    table = [
+        "| room | possible changes | tried | killed | cannot change a result | survive | killed of "
+        "those that can |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    survivors = []
+    for room, part in config["rooms"].items():
+        every = [m.id for file in _files(part["source"]) for m, _ in mutants(file)]
+        tried = [results[i] for i in every if i in results]
+        left = [r for r in tried if r["status"] == "survived"]
+        open_ = [r for r in left if r["id"] not in explained]
+        killed = len(tried) - len(left)
+        share = f"{100 * killed / (killed + len(open_)):.0f}%" if tried else "–"
+        table.append(
+            f"| {room} | {len(every):,} | {len(tried)} | {killed} | {len(left) - len(open_)} | "
+            f"{len(open_)} | {share} |"
+        )
+        survivors += left
+    lines = ["", "| where | change | why it survives |", "|---|---|---|"]
+    for r in survivors:
+        where = f"`{r['file'].removeprefix('src/pnuauc/')}`, `{r['function'] or 'module'}`"
+        change = f"`{r['before']}` → `{r['after']}`".replace("|", "\\|")
+        why = explained.get(r["id"], f"**open** ({r['id']})")
+        lines.append(f"| {where} | {change} | {why} |")
+    return "\n".join([*table, *lines])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rooms", nargs="*")
+    parser.add_argument("--sample", type=int, default=40, help="changes a room")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true", help="try survivors once more")
+    parser.add_argument("--report", action="store_true", help="write docs/mutants.md")
+    options = parser.parse_args()
+    os.environ.update(THREADS)
+    with open(Path(__file__).with_suffix(".toml"), "rb") as file:
+        config = tomllib.load(file)
+    if not options.report:
+        for room in options.rooms or config["rooms"]:
+            try_room(room, config["rooms"][room], options)
+    text = report(config, options)
+    print(text)
+    if options.report:
+        page = ROOT / "docs" / "mutants.md"
+        head = page.read_text(encoding="utf-8").partition("<!-- results -->")[0]
+        page.write_text(f"{head}<!-- results -->\n\n{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
