@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pnuauc import AUCClassifier
-from pnuauc._design import default_block_size
+from pnuauc._rows import block_length
 
 
 def make_rows(n: int, d: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -68,7 +68,7 @@ def main() -> None:
                 model.fit(X, y)
                 ours.append(perf_counter() - start)
                 basis = model.basis_
-                bare.append(floor(X, basis.centers_, basis.width_, default_block_size(200)))
+                bare.append(floor(X, basis.centers_, basis.width_, block_length(X, basis)))
             tracemalloc.start()
             model.fit(X, y)
             peak = tracemalloc.get_traced_memory()[1] / 1e6

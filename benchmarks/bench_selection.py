@@ -11,9 +11,8 @@ from time import perf_counter
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from pnuauc import AUCClassifierCV
+from pnuauc import AUCClassifierCV, _rows
 from pnuauc.risks import gamma_bar
-from pnuauc.selection import _engine
 
 PRIOR = 0.1
 ETAS = np.round(np.arange(-9, 10) / 10, 1)
@@ -156,7 +155,7 @@ def compare_with_floor(rows: int, threads: int, repeats: int) -> None:
     for dtype in ("float64", "float32"):
         X, y = make_rows(40, 160, rows, 18, dtype)
         model = AUCClassifierCV("average", prior=PRIOR, n_jobs=threads, random_state=0)
-        block = int(np.clip(_engine.BLOCK_BYTES // (X.itemsize * 200), 256, 8192))
+        block = int(np.clip(_rows.BLOCK_BYTES // (X.itemsize * 200), 256, 8192))
         ours, bare = [], []
         with threadpool_limits(threads):
             for _ in range(repeats):

@@ -18,20 +18,19 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from pnuauc._estimators_cv import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS
 from pnuauc.basis import MultiscaleBasis
 from pnuauc.datasets import DENSE, load, sample_pnu
 from pnuauc.priors import EnergyDistancePrior
-from pnuauc.risks import pnu_risk
 from pnuauc.selection import (
     CRITERIA,
-    Candidates,
-    Engine,
+    PAPER_ALPHAS,
+    PAPER_ETAS,
+    PAPER_WIDTHS,
+    TrainedGrid,
     average,
-    fold_rows,
+    deal_folds,
     order_of,
     pick,
-    validation_risks,
 )
 
 RESULTS = Path(__file__).parent / "results" / "selection.csv"
@@ -61,21 +60,16 @@ def run_trial(name: str, prior: float, n_labeled: int, seed: int, folder: str | 
     rows = {
         role: np.flatnonzero(labels == code) for role, code in zip("PNU", (1, 0, -1), strict=True)
     }
-    folded = fold_rows(rows, 5, rows_x, labels, seed)
-    risks = [pnu_risk(eta, estimate) for eta in PAPER_ETAS]
-    engine = Engine(rows_x, folded, basis, risks, PAPER_ALPHAS)
-    fitted = engine.fit_folds()
-    counts = engine.held_out(fitted)
-    usable = ~np.any([np.isnan(f.coef[:, 0]) for f in fitted], axis=0)
-    candidates = Candidates.from_grid(basis.widths_, PAPER_ETAS, PAPER_ALPHAS)
-
+    folds = deal_folds(rows, 5, random_state=seed)
+    grid = TrainedGrid.from_arrays(rows_x, folds, basis, PAPER_ETAS, PAPER_ALPHAS, estimate).train()
+    candidates, usable = grid.candidates, grid.usable
     index = np.flatnonzero(usable)
-    final = engine.fit_all(index)
+    final = grid.fit_all(index)
     rng = np.random.default_rng(seed)
     test = rng.permutation(len(sample.y_test))[:4000]
     X_test = np.asarray(sample.X_test[test], dtype=np.float64)
     scores = np.zeros((len(candidates), len(test)))
-    scale = np.unravel_index(index, engine.shape)[0]
+    scale = np.unravel_index(index, grid.shape)[0]
     for j, features in basis.scales(X_test):
         scores[index[scale == j]] = final.coef[scale == j] @ features.T
     scores[index] /= np.maximum(final.spread, 1e-300)[:, None]
@@ -83,7 +77,7 @@ def run_trial(name: str, prior: float, n_labeled: int, seed: int, folder: str | 
 
     out = {"prior_estimate": round(estimate, 4), "usable": int(usable.sum())}
     for name_of in CRITERIA:
-        criterion = validation_risks(counts, candidates.eta, "PNU", estimate, name_of, usable)
+        criterion = grid.judge(name_of)
         choices = {"single": pick(criterion.mean, candidates)}
         for t in TEMPERATURES:
             choices[f"soft {t}"] = average(criterion, candidates, t)
@@ -92,8 +86,8 @@ def run_trial(name: str, prior: float, n_labeled: int, seed: int, folder: str | 
             out[f"{name_of}|best {share}"] = roc_auc_score(
                 truth, scores[order[: round(share * len(candidates))]].mean(axis=0)
             )
-        plain = np.where(candidates.eta == 0, criterion.mean, np.nan)
-        choices["eta 0 single"] = pick(plain, candidates)
+        labelled_only = np.where(candidates.eta == 0, criterion.mean, np.nan)
+        choices["eta 0 single"] = pick(labelled_only, candidates)
         for rule, choice in choices.items():
             out[f"{name_of}|{rule}"] = roc_auc_score(truth, choice.weights @ scores[choice.kept])
     return out

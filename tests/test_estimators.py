@@ -102,7 +102,7 @@ def test_weight_of_two_equals_a_row_twice(basis, loss):
     X, y, *_ = draw(sizes=(8, 10, 40))
     count = np.random.default_rng(1).integers(0, 3, len(y))
     count[:20] = np.maximum(count[:20], 1)
-    model = AUCClassifier(prior=0.2, basis=basis, loss=loss, n_basis=500, tol=1e-9)
+    model = AUCClassifier(prior=0.2, basis=basis, loss=loss, n_centers=500, tol=1e-9)
     weighted = clone(model).fit(X, y, sample_weight=count)
     repeated = clone(model).fit(X.repeat(count, axis=0), y.repeat(count))
     np.testing.assert_allclose(
@@ -123,7 +123,7 @@ def test_order_of_rows_changes_nothing():
 def test_sparse_rows_give_the_same_model(basis, dtype):
     X, y, X_test, _ = draw()
     X, X_test = ((x * (np.abs(x) > 0.3)).astype(dtype) for x in (X, X_test))
-    model = AUCClassifier(prior=0.2, basis=basis, n_basis=1000, random_state=0)
+    model = AUCClassifier(prior=0.2, basis=basis, n_centers=1000, random_state=0)
     dense = clone(model).fit(X, y).decision_function(X_test)
     csr = clone(model).fit(sparse.csr_matrix(X), y).decision_function(sparse.csr_matrix(X_test))
     np.testing.assert_allclose(csr, dense, rtol=1e-6, atol=1e-2 if dtype == np.float32 else 1e-6)
@@ -160,13 +160,13 @@ def test_million_columns_fit_and_predict():
 
 
 def test_threads_and_blocks_do_not_change_the_model(monkeypatch):
-    from pnuauc import _design as design
+    from pnuauc import _rows
 
     X, y, X_test, _ = draw(sizes=(20, 30, 3000))
     one = AUCClassifier(prior=0.2, random_state=0).fit(X, y).decision_function(X_test)
     two = AUCClassifier(prior=0.2, random_state=0, n_jobs=2).fit(X, y).decision_function(X_test)
     np.testing.assert_array_equal(one, two)
-    monkeypatch.setattr(design, "default_block_size", lambda b: 77)
+    monkeypatch.setattr(_rows, "block_length", lambda X, basis: 77)
     other = AUCClassifier(prior=0.2, random_state=0).fit(X, y).decision_function(X_test)
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10)
 
@@ -245,7 +245,7 @@ BAD = [
     ({"basis": "spline"}, {}, "basis must be one of"),
     ({"width": -1}, {}, "width must be"),
     ({"alpha": -1}, {}, "alpha"),
-    ({"n_basis": 0}, {}, "at least 1"),
+    ({"n_centers": 0}, {}, "at least 1"),
     ({}, {"X": np.full((360, 3), np.nan)}, "NaN"),
     ({}, {"X": np.full((360, 3), np.inf)}, "infinity"),
     ({}, {"X": np.ones((360, 3))}, "no feature varies"),

@@ -23,9 +23,8 @@ import experiments
 from experiments import report, runner, tables
 from experiments.config import CONFIG, Config, Job, Setting
 from experiments.kinds import KINDS, kind_of
-from experiments.rankers import COLUMNS, draw, fit_key
+from experiments.rankers import COLUMNS, draw, fit_key, paper_grid
 from experiments.runner import Wanted, run_job
-from experiments.shared import TrainedGrid
 from experiments.store import Store, read_rows
 from experiments.summary import PAPER, Cell, best_or_comparable, cells, finished, printed
 from pnuauc import AUCClassifierCV
@@ -52,9 +51,9 @@ make_banana = { n_samples = 1500, random_state = 0 }
 energy = { estimator = "energy", statistic = "V" }
 
 [methods]
-paper = { kind = "auc_cv", selection = "paper", prior = "given", n_basis = 20, paper = "PNU-AUC" }
-average = { kind = "auc_cv", selection = "average", prior = "given", n_basis = 20 }
-alone = { kind = "auc_cv", selection = "paper", prior = "energy", etas = [0.0], n_basis = 21 }
+paper = { kind = "auc_cv", selection = "paper", prior = "given", n_centers = 20, paper = "PNU-AUC" }
+average = { kind = "auc_cv", selection = "average", prior = "given", n_centers = 20 }
+alone = { kind = "auc_cv", selection = "paper", prior = "energy", etas = [0.0], n_centers = 21 }
 broken = { kind = "auc_cv", risk = "pn", basis = "no such thing", label = "broken" }
 logistic = { kind = "baseline", name = "logistic_regression", trials = 2 }
 
@@ -206,7 +205,7 @@ def test_one_grid_gives_what_three_fits_give(basis: str) -> None:
     X, y = make_twonorm(1500, random_state=0)
     sample = sample_pnu(X, y, 10, 40, 300, 0.2, random_state=1)
     labels = np.where(sample.y == -1, np.nan, sample.y.astype(float))
-    grid = TrainedGrid(sample.X, labels, 0.25, basis == "linear", 3)
+    grid = paper_grid(sample.X, labels, 0.25, basis == "linear", 3)
     for selection, validation, risk in (
         ("paper", "paper", "pnu"),
         ("average", "combined", "pnu"),
@@ -215,15 +214,15 @@ def test_one_grid_gives_what_three_fits_give(basis: str) -> None:
     ):
         model = AUCClassifierCV(selection, risk=risk, basis=basis, prior=0.25, random_state=3)
         theirs = model.fit(sample.X, labels).decision_function(sample.X_test) - model.intercept_
-        chosen = grid.choose(selection, validation)
-        ours = chosen.decision_function(sample.X_test)
+        chosen = grid.choose(selection, validation).model
+        ours = chosen.score(sample.X_test)
         if (selection, validation) == ("average", "pn"):
             # scores are standardised over all training rows here, over P and N alone there
             assert np.corrcoef(ours, theirs)[0, 1] > 0.999
         else:
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9 * np.abs(theirs).max())
-        assert chosen.best["eta"] == model.best_params_["eta"]
-        assert chosen.best["alpha"] == model.best_params_["alpha"]
+        assert chosen.parameters["eta"] == model.best_params_["eta"]
+        assert chosen.parameters["alpha"] == model.best_params_["alpha"]
 
 
 def test_retry_replaces_a_failure(tmp_path: Path, config_path: Path) -> None:

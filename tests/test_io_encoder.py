@@ -379,7 +379,7 @@ def test_sparse_stays_sparse():
 
 def test_in_a_pipeline_and_cloned(frame):
     y = np.where(np.arange(300) < 60, (frame["size"].fillna(0) > 5), np.nan)
-    model = make_pipeline(TableEncoder(), AUCClassifierCV(prior=0.4, n_basis=10, random_state=0))
+    model = make_pipeline(TableEncoder(), AUCClassifierCV(prior=0.4, n_centers=10, random_state=0))
     scores = clone(model).fit(frame, y).decision_function(frame)
     assert scores.shape == (300,)
 

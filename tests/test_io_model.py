@@ -35,7 +35,7 @@ def fitted(table, label, **settings):
     features = table.drop_columns([label, "payment_id"])
     encoder = TableEncoder().fit(features)
     X = encoder.transform(features)
-    ranker = AUCClassifierCV(prior=0.2, n_basis=12, etas=(0.0, 0.5), random_state=0, **settings)
+    ranker = AUCClassifierCV(prior=0.2, n_centers=12, etas=(0.0, 0.5), random_state=0, **settings)
     ranker.fit(X, y)
     card = {"label": label, "ids": ["payment_id"], "note": "é"}
     return TableModel.from_fitted(encoder, ranker, X, card), ranker, X
@@ -87,7 +87,7 @@ def test_sparse_model_survives(tmp_path):
     X = sparse.csr_matrix(rng.random((80, 10)) * (rng.random((80, 10)) < 0.5))
     y = np.where(np.arange(80) < 30, np.arange(80) % 2, np.nan)
     encoder = TableEncoder().fit(X)
-    ranker = AUCClassifierCV(prior=0.5, n_basis=10, etas=(0.0,), random_state=0)
+    ranker = AUCClassifierCV(prior=0.5, n_centers=10, etas=(0.0,), random_state=0)
     ranker.fit(encoder.transform(X), y)
     model = TableModel.from_fitted(encoder, ranker, encoder.transform(X))
     save_model(model, tmp_path / "m.pnuauc")

@@ -184,15 +184,15 @@ def _functions_of_y():
 
     def searched(X, y):
         search = GridSearchCV(
-            AUCClassifier(prior=0.3, n_basis=10, random_state=0),
+            AUCClassifier(prior=0.3, n_centers=10, random_state=0),
             {"alpha": [0.1, 1.0]},
             scoring=metrics.make_auc_scorer(0.3),
             cv=metrics.RoleStratifiedKFold(2),
         )
         return search.fit(X, y).cv_results_["mean_test_score"]
 
-    yield "AUCClassifier", fitted(AUCClassifier(prior=0.3, n_basis=10, random_state=0))
-    yield "AUCClassifierCV", fitted(AUCClassifierCV(prior=0.3, n_basis=10, cv=2, random_state=0))
+    yield "AUCClassifier", fitted(AUCClassifier(prior=0.3, n_centers=10, random_state=0))
+    yield "AUCClassifierCV", fitted(AUCClassifierCV(prior=0.3, n_centers=10, cv=2, random_state=0))
     for kind in (
         baselines.EntropyAUC,
         baselines.GenerativeAUC,
@@ -224,7 +224,7 @@ def _functions_of_y():
     yield (
         "cross_val_score",
         lambda X, y: cross_val_score(
-            AUCClassifier(prior=0.3, n_basis=10, random_state=0),
+            AUCClassifier(prior=0.3, n_centers=10, random_state=0),
             X,
             y,
             scoring=metrics.make_auc_scorer(0.3),

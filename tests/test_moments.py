@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from pnuauc._moments import Moments, fold, row_blocks
+from pnuauc._moments import Moments
+from pnuauc._rows import row_blocks
 
 
 def reference(rows, weight=None):
@@ -100,19 +101,3 @@ def test_no_rows_are_neutral():
     some = Moments.from_rows(np.array([[1.0, 2.0], [3.0, 5.0]]))
     assert (empty + some).n == (some + empty).n == 2
     assert empty.n == 0
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 5])
-def test_fold_merges_in_order_whatever_the_threads(n_threads):
-    result = fold(lambda i: [i], range(50), lambda a, b: a + b, [], n_threads)
-    assert result == list(range(50))
-
-
-def test_fold_passes_errors_on():
-    with pytest.raises(ZeroDivisionError):
-        fold(lambda i: 1 / i, [1, 0], lambda a, b: a, None, 2)
-
-
-def test_blocks_cover_all_rows_once():
-    covered = [i for block in row_blocks(10, 4) for i in range(10)[block]]
-    assert covered == list(range(10))

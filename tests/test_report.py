@@ -15,7 +15,7 @@ from pnuauc._report import headline, summary_rows, to_html, to_json, to_text
 from pnuauc._study import ColumnRoles, FitSettings, fit_study, make_payments
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
-QUICK = FitSettings(n_basis=10, folds=2)
+QUICK = FitSettings(n_centers=10, folds=2)
 
 
 class Checker(HTMLParser):

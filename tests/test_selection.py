@@ -12,14 +12,9 @@ from pnuauc import AUCClassifier, AUCClassifierCV
 from pnuauc.basis import GaussianBasis
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.risks import gamma_bar
-from pnuauc.selection import (
-    Engine,
-    FoldCounts,
-    count_below,
-    fold_rows,
-    risk_covariance,
-    with_next_above,
-)
+from pnuauc.selection import deal_folds
+from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
+from pnuauc.selection._criterion import risk_covariance
 from tests.test_estimators import draw
 
 GRID = {"etas": (-0.4, 0.0, 0.6), "alphas": (0.01, 1.0), "widths": ("0.5*median", "median")}
@@ -104,12 +99,12 @@ def test_the_grid_equals_the_literal_method(seed):
 
 @pytest.mark.parametrize("selection", ["paper", "average"])
 def test_blocks_and_threads_do_not_change_the_result(selection, monkeypatch):
-    from pnuauc.selection import _engine
+    from pnuauc import _rows
 
     X, y, X_test, _ = draw(sizes=(10, 20, 900))
     model = AUCClassifierCV(selection, prior=0.2, random_state=0)
     whole = clone(model).fit(X, y)
-    monkeypatch.setattr(_engine, "CACHE_BYTES", 0)  # no features kept: both passes recompute
+    monkeypatch.setattr(_rows, "CACHE_BYTES", 0)  # no features kept: both passes recompute
     for changed in ({"block_size": 37}, {"n_jobs": 2}, {"n_jobs": 3, "block_size": 101}):
         other = clone(model).set_params(**changed).fit(X, y)
         for key in ("mean_test_risk", "weight"):
@@ -224,13 +219,11 @@ def test_other_losses_refit_every_candidate(loss):
 def test_refitting_and_the_grid_agree(monkeypatch):
     """The matrix-free road of wide linear models against the moments, on the same folds."""
     from pnuauc import _design as design
-    from pnuauc import _estimators_cv as estimators_cv
 
     X, y, X_test, _ = draw(sizes=(10, 20, 100), d=4)
     settings = {"etas": (0.0, 0.5), "alphas": (0.1, 1.0), "basis": "identity", "prior": 0.2}
     model = AUCClassifierCV("average", random_state=0, **settings)
     grid = clone(model).fit(X, y)
-    monkeypatch.setattr(estimators_cv, "MATRIX_FREE_ABOVE", 2)
     monkeypatch.setattr(design, "MATRIX_FREE_ABOVE", 2)
     refitted = clone(model).fit(X, y)
     np.testing.assert_allclose(
@@ -244,7 +237,7 @@ def test_refitting_and_the_grid_agree(monkeypatch):
 def test_seed_fixes_everything():
     X, y, X_test, _ = draw(sizes=(10, 20, 300))
     first, second, third = (
-        AUCClassifierCV(prior=0.2, random_state=s, n_basis=30).fit(X, y).decision_function(X_test)
+        AUCClassifierCV(prior=0.2, random_state=s, n_centers=30).fit(X, y).decision_function(X_test)
         for s in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, second)
@@ -263,7 +256,9 @@ def test_the_report_explains_the_choice():
     assert sum(p["kept"] for p in report.curves["alpha"]) == pytest.approx(1.0)
     assert report.eta_low <= model.best_params_["eta"] <= report.eta_high
     reference = min(
-        r for r, e in zip(model.cv_results_["mean_test_risk"], model._candidates.eta) if e == 0
+        r
+        for r, e in zip(model.cv_results_["mean_test_risk"], model.cv_results_["param_eta"])
+        if e == 0
     )
     assert report.gain == pytest.approx(reference - np.nanmin(model.cv_results_["mean_test_risk"]))
     assert -1 <= report.rank_correlation <= 1
@@ -287,12 +282,12 @@ def test_the_splitters_of_metrics_fit_in():
 
 def test_folds_share_out_every_role():
     rows = {"P": np.arange(7), "N": np.arange(7, 40), "U": np.arange(40, 240)}
-    folded = fold_rows(rows, 5, None, None, 0)
+    folded = deal_folds(rows, 5, random_state=0)
     for role, index in rows.items():
         parts = folded.rows[role]
         assert sorted(np.concatenate(parts)) == sorted(index)
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
-    assert fold_rows({**rows, "P": np.arange(3)}, 5, None, None, 0).n_folds == 3
+    assert deal_folds({**rows, "P": np.arange(3)}, 5, random_state=0).n_folds == 3
 
 
 @pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
@@ -348,10 +343,10 @@ def test_engine_is_two_passes(monkeypatch):
     """Features are made twice per row, however many candidates there are."""
     X, y, *_ = draw(sizes=(10, 20, 300))
     seen = []
+    from pnuauc import _rows
     from pnuauc.basis import MultiscaleBasis
-    from pnuauc.selection import _engine
 
-    monkeypatch.setattr(_engine, "CACHE_BYTES", 0)
+    monkeypatch.setattr(_rows, "CACHE_BYTES", 0)
     original = MultiscaleBasis.scales
 
     def counted(self, rows):
@@ -364,7 +359,6 @@ def test_engine_is_two_passes(monkeypatch):
     )
     AUCClassifierCV("paper", prior=0.2, random_state=0).fit(X, y)
     assert sum(seen) == 2 * len(X)
-    assert Engine is _engine.Engine
 
 
 def _features(basis, rows, scales):

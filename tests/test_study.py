@@ -41,7 +41,7 @@ def test_estimate_is_not_fooled_by_noise():
     for seed in range(6):
         table = noise_table(seed=seed)
         study = fit_study(
-            table, ColumnRoles("y"), FitSettings(prior=0.4, n_basis=30, folds=3, importance=False)
+            table, ColumnRoles("y"), FitSettings(prior=0.4, n_centers=30, folds=3, importance=False)
         )
         auc = study.findings["auc"]
         missed += not auc["low"] <= 0.5 <= auc["high"]
@@ -114,7 +114,7 @@ def test_importance_finds_the_column_that_matters():
             "y": pa.array(y, pa.int8()),
         }
     )
-    settings = FitSettings(prior=0.4, n_basis=20, folds=3)
+    settings = FitSettings(prior=0.4, n_centers=20, folds=3)
     columns = fit_study(table, ColumnRoles("y"), settings).findings["importance"]["columns"]
     assert columns[0]["column"] == "signal"
     assert columns[0]["drop"] > 0.2
@@ -133,7 +133,7 @@ def test_importance_of_nothing_for_too_many_columns():
 def test_model_card_and_findings_are_reproducible():
     table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
     roles = ColumnRoles("is_fraud", ids=("payment_id",))
-    settings = FitSettings(n_basis=10, folds=2)
+    settings = FitSettings(n_centers=10, folds=2)
     first, second = (fit_study(table, roles, settings) for _ in range(2))
     for key in ("auc", "prior", "importance", "unlabelled", "top"):
         assert first.findings[key] == second.findings[key]
@@ -145,7 +145,7 @@ def test_order_of_rows_does_not_matter_to_the_prior():
     shuffled = table.take(np.random.default_rng(0).permutation(200))
     values = []
     for data in (table, shuffled):
-        settings = FitSettings(n_basis=10, folds=2, importance=False)
+        settings = FitSettings(n_centers=10, folds=2, importance=False)
         roles = ColumnRoles("is_fraud", ids=("payment_id",))
         values.append(fit_study(data, roles, settings).findings["prior"]["value"])
     assert values[0] == pytest.approx(values[1], rel=1e-9)
@@ -153,7 +153,7 @@ def test_order_of_rows_does_not_matter_to_the_prior():
 
 def test_top_rows_are_the_highest_unlabelled_scores():
     table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
-    settings = FitSettings(n_basis=10, folds=2, top=7, importance=False)
+    settings = FitSettings(n_centers=10, folds=2, top=7, importance=False)
     study = fit_study(table, ColumnRoles("is_fraud", ids=("payment_id",)), settings)
     scores = study.model.score(table)
     unlabeled = [i for i, v in enumerate(table.column("is_fraud").to_pylist()) if v is None]

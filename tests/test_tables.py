@@ -14,7 +14,7 @@ from pnuauc._study import make_payments
 from pnuauc.exceptions import InputError
 from pnuauc.metrics import auc_estimate
 
-QUICK = {"n_basis": 10, "folds": 2, "importance": False, "random_state": 3}
+QUICK = {"n_centers": 10, "folds": 2, "importance": False, "random_state": 3}
 
 
 @pytest.fixture(scope="module")

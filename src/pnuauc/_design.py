@@ -1,36 +1,39 @@
 """The rows behind the mathematics: features of each role, visited in blocks. Rows end here.
 
 Everything downstream asks for one of three things: moments by role, scores by role for given
-coefficients, or the transpose product. Memory is bounded by the block, unless the features fit a
-stated budget and are asked for again and again.
+coefficients, or the transpose product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import operator
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from pnuauc._moments import Moments, fold, row_blocks
+from pnuauc._moments import Moments, moments_of
+from pnuauc._rows import ArrayRows, Block, Rows, SomeRows, array_rows, block_length, count_rows
 from pnuauc.basis import IdentityBasis
 
-__all__ = ["Design", "block_scores", "default_block_size", "ranking_threshold", "upper_threshold"]
+__all__ = [
+    "MATRIX_FREE_ABOVE",
+    "Design",
+    "block_scores",
+    "is_matrix_free",
+    "joined",
+    "ranking_threshold",
+    "thinned",
+    "upper_threshold",
+]
 
-#: Bytes of one block of features: small enough to stay in a core's cache, large enough for BLAS.
-BLOCK_BYTES = 4 * 2**20
-#: Features of all rows are kept between visits while they fit this many bytes.
-CACHE_BYTES = 256 * 2**20
 #: Rows per role that a threshold is read off.
 THRESHOLD_ROWS = 20_000
 #: Above this many features a b x b scatter is not formed.
 MATRIX_FREE_ABOVE = 2000
-
-
-def default_block_size(n_features: int) -> int:
-    """Rows per block so that a float64 block of features takes about 4 MiB."""
-    return int(np.clip(BLOCK_BYTES // (8 * max(n_features, 1)), 256, 65536))
 
 
 class Design:
@@ -38,112 +41,111 @@ class Design:
 
     Parameters
     ----------
-    X : ndarray or CSR, shape (n, d)
-        Validated rows.
-    rows : dict of role letter -> row numbers
-    basis : fitted basis with ``features(X_block)``
-    n_features : int
-        b, the number of features the basis makes.
-    weights : ndarray, shape (n,), optional
-        Frequency weights.
-    block_size : int, optional
-    n_threads : int, default=1
+    rows : dict of role letter -> visitor of its rows (see :mod:`pnuauc._rows`)
+    basis : fitted basis
     """
 
-    def __init__(
-        self,
+    def __init__(self, rows: Mapping[str, Rows], basis: Any) -> None:
+        self.rows, self.basis = dict(rows), basis
+        self.n_features = basis.n_features * basis.n_scales
+
+    @classmethod
+    def of(
+        cls,
         X: Any,
-        rows: Mapping[str, NDArray[np.intp]],
+        index: Mapping[str, NDArray[np.intp]],
         basis: Any,
-        n_features: int,
-        weights: NDArray[Any] | None = None,
-        block_size: int | None = None,
+        weight: NDArray[Any] | None = None,
         n_threads: int = 1,
-    ) -> None:
-        self.X = X
-        self.rows = {role: index for role, index in rows.items() if len(index)}
-        self.basis = basis
-        self.n_features = n_features
-        self.block_size = block_size or default_block_size(n_features)
-        self.n_threads = n_threads
-        self.weights = {
-            role: None if weights is None else np.asarray(weights[index], dtype=np.float64)
-            for role, index in self.rows.items()
+    ) -> Design:
+        """The design of rows in memory, by their row numbers."""
+        return cls(array_rows(X, index, basis, weight, n_threads=n_threads), basis)
+
+    @functools.cached_property
+    def weights(self) -> dict[str, NDArray[np.float64] | None]:
+        """Weights of each role's rows, shape (n,), None where none were given."""
+        return {
+            role: joined(rows.map(lambda block: block.weight)) for role, rows in self.rows.items()
         }
-        self._cache: dict[tuple[str, int], Any] | None = None
 
     @property
     def matrix_free(self) -> bool:
         """Whether moments keep the rows instead of a b x b scatter."""
-        return isinstance(self.basis, IdentityBasis) and self.n_features > MATRIX_FREE_ABOVE
+        return is_matrix_free(self.basis)
 
-    def role_weights(self, role: str) -> NDArray[np.float64]:
-        """Weights of a role's rows; ones where none were given."""
-        weight = self.weights[role]
-        return np.ones(len(self.rows[role])) if weight is None else weight
+    @property
+    def few(self) -> bool:
+        """Whether there are few enough features for a b x b matrix."""
+        return self.n_features <= MATRIX_FREE_ABOVE
 
     def moments(self) -> dict[str, Moments]:
         """Moments of the features by role, in one pass over the rows."""
         if self.matrix_free:
             return {
-                role: Moments.matrix_free(self.X[index], self.weights[role])
-                for role, index in self.rows.items()
+                role: Moments.matrix_free(
+                    joined(rows.map(lambda block: block.X)), self.weights[role]
+                )
+                for role, rows in self.rows.items()
             }
-        return {role: self._role_moments(role) for role in self.rows}
+        basis = self.basis
 
-    def _role_moments(self, role: str) -> Moments:
-        index, weight = self.rows[role], self.weights[role]
+        def summarise(block: Block) -> Moments:
+            return moments_of(block.features(basis), block.weight, basis)
 
-        def summarise(block: slice) -> Moments:
-            features = self.basis.features(self.X[index[block]])
-            if weight is None and getattr(self.basis, "bounded", False):
-                return Moments.from_bounded_rows(features)
-            return Moments.from_rows(features, None if weight is None else weight[block])
-
-        blocks = row_blocks(len(index), self.block_size)
-        return fold(
-            summarise, blocks, Moments.__add__, Moments.zero(self.n_features), self.n_threads
-        )
+        zero = Moments.zero(self.n_features)
+        return {
+            role: rows.fold(summarise, Moments.__add__, zero) for role, rows in self.rows.items()
+        }
 
     def scores(self, coef: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """w'phi(x) by role."""
-        out = {role: np.empty(len(index)) for role, index in self.rows.items()}
-        for role, block, features in self._visit():
-            out[role][block] = features @ coef
-        return out
+        basis = self.basis
+        return {
+            role: joined(rows.map(lambda block: block.features(basis) @ coef))
+            for role, rows in self.rows.items()
+        }
 
     def pullback(self, gradient: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """sum_i gradient_i phi(x_i) over all rows of the given roles, shape (b,)."""
-        total = np.zeros(self.n_features)
-        for role, block, features in self._visit():
-            if role in gradient:
-                total += features.T @ gradient[role][block]
+        basis, total = self.basis, np.zeros(self.n_features)
+        for role, slope in gradient.items():
+
+            def product(block: Block, slope: NDArray[np.float64] = slope) -> NDArray[np.float64]:
+                return block.features(basis).T @ slope[block.place]
+
+            total = self.rows[role].fold(product, np.add, total)
         return total
+
+    def only(self, roles: str) -> Design:
+        """The same without the other roles."""
+        return Design({role: rows for role, rows in self.rows.items() if role in roles}, self.basis)
 
     def thinned(self, n_rows: int) -> Design:
         """The same design on at most ``n_rows`` evenly spaced rows of each role."""
-        if max(map(len, self.rows.values())) <= n_rows:
-            return self
-        rows = {r: i[:: -(-len(i) // n_rows)] for r, i in self.rows.items()}
-        small = Design(self.X, rows, self.basis, self.n_features)
-        small.weights = {
-            r: None if w is None else w[:: -(-len(w) // n_rows)] for r, w in self.weights.items()
-        }
-        return small
+        return Design({role: thinned(rows, n_rows) for role, rows in self.rows.items()}, self.basis)
 
-    def _visit(self) -> Iterator[tuple[str, slice, Any]]:
-        n = sum(map(len, self.rows.values()))
-        keep = isinstance(self.basis, IdentityBasis) or 8 * n * self.n_features <= CACHE_BYTES
-        if self._cache is None:
-            self._cache = {}
-        for role, index in self.rows.items():
-            for block in row_blocks(len(index), self.block_size):
-                features = self._cache.get((role, block.start))
-                if features is None:
-                    features = self.basis.features(self.X[index[block]])
-                    if keep:
-                        self._cache[role, block.start] = features
-                yield role, block, features
+
+def is_matrix_free(basis: Any) -> bool:
+    """Whether the features are the rows themselves, and too many to be squared."""
+    return isinstance(basis, IdentityBasis) and basis.n_features > MATRIX_FREE_ABOVE
+
+
+def joined(parts: Iterable[Any]) -> Any:
+    """Arrays or CSR matrices of neighbouring blocks as one; None where the blocks have none."""
+    parts = list(parts)
+    if parts[0] is None or len(parts) == 1:
+        return parts[0]
+    return (
+        sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    )
+
+
+def thinned(rows: Rows, n_rows: int) -> Rows:
+    """At most ``n_rows`` evenly spaced rows."""
+    step = -(-count_rows(rows) // n_rows)
+    if step <= 1:
+        return rows
+    return SomeRows(rows, lambda block: (block.start + np.arange(len(block))) % step == 0)
 
 
 def block_scores(
@@ -154,14 +156,12 @@ def block_scores(
     n_threads: int = 1,
 ) -> NDArray[np.float64]:
     """w'phi(x) for every row, in blocks: shape (n,)."""
-    out = np.empty(X.shape[0])
-
-    def score(block: slice) -> None:
-        out[block] = basis.features(X[block]) @ coef
-
-    blocks = row_blocks(X.shape[0], block_size or default_block_size(len(coef)))
-    fold(score, blocks, lambda total, _: total, None, n_threads)
-    return out
+    if not X.shape[0]:
+        return np.empty(0)
+    size = block_size or block_length(X, basis)
+    rows = ArrayRows(X, block_size=size, n_threads=n_threads)
+    scores = joined(rows.map(lambda block: basis.features(block.X) @ coef))
+    return np.asarray(scores, dtype=np.float64)
 
 
 def upper_threshold(
@@ -194,11 +194,19 @@ def ranking_threshold(design: Design, coef: NDArray[np.float64], prior: float | 
     if "U" in scores and prior is not None:
         return upper_threshold(scores["U"], prior, small.weights["U"])
     known = [role for role in "PN" if role in scores]
-    weight = [design.role_weights(role) for role in known]
-    share = float(weight[0].sum() / sum(w.sum() for w in weight)) if "P" in known else 0.0
-    mass = [
-        np.full(len(scores[role]), w.sum() / len(scores[role])) if len(scores[role]) < len(w) else w
-        for role, w in zip(known, weight, strict=True)
-    ]
+    total = {role: _total_weight(design.rows[role]) for role in known}
+    share = total["P"] / sum(total.values()) if "P" in known else 0.0
+    mass = []
+    for role in known:
+        weight = small.weights[role]
+        weight = np.ones(len(scores[role])) if weight is None else weight
+        mass.append(weight * (total[role] / weight.sum()))
     pooled = np.concatenate([scores[role] for role in known])
     return upper_threshold(pooled, share, np.concatenate(mass))
+
+
+def _total_weight(rows: Rows) -> float:
+    def weigh(block: Block) -> float:
+        return float(len(block) if block.weight is None else block.weight.sum())
+
+    return rows.fold(weigh, operator.add, 0.0)

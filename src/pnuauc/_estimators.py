@@ -14,15 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
-    has_fit_parameter,
     validate_data,
 )
 
 from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
+from pnuauc._linear import LinearModel
 from pnuauc._prior import ClassPrior
 from pnuauc._solvers import Correction
-from pnuauc.basis import check_weights, make_basis
+from pnuauc.basis import check_weights, fit_basis, make_basis
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import Loss, get_loss
@@ -87,7 +87,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         Feature map phi; "multiscale" puts Gaussians of three widths on every centre; "identity"
         is a linear model in the columns themselves, solved without forming a d x d matrix when
         there are more than 2,000 of them.
-    n_basis : int, default=200
+    n_centers : int, default=200
         Number of centres for "gaussian" and "linear".
     width : float or str, default="median"
         Width of the Gaussians: a number, "median" or a multiple such as "0.5*median".
@@ -146,7 +146,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         eta: float = 0.5,
         loss: str | Loss = "squared",
         basis: Any = "gaussian",
-        n_basis: int = 200,
+        n_centers: int = 200,
         width: float | str = "median",
         alpha: float = 0.1,
         prior: Any = None,
@@ -162,7 +162,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         self.eta = eta
         self.loss = loss
         self.basis = basis
-        self.n_basis = n_basis
+        self.n_centers = n_centers
         self.width = width
         self.alpha = alpha
         self.prior = prior
@@ -187,11 +187,9 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         risk.check_roles(
             {r: len(i) if weight is None else weight[i].sum() for r, i in rows.items()}
         )
-        self.basis_ = make_basis(self.basis, self.n_basis, self.width, self.random_state)
+        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state)
         fit_basis(self.basis_, X, weight)
-        n_features = int(self.basis_.features(X[:1]).shape[1])
-        threads = effective_n_jobs(self.n_jobs)
-        design = Design(X, rows, self.basis_, n_features, weight, n_threads=threads)
+        design = Design.of(X, rows, self.basis_, weight, n_threads=effective_n_jobs(self.n_jobs))
         self._solve(risk, loss, design)
         _warn_of(self.correction_)
         self.classes_ = roles.classes
@@ -226,13 +224,16 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-
-def fit_basis(basis: Any, X: Any, weight: NDArray[np.float64] | None) -> None:
-    """Fit a feature map to the rows, with weights where both sides know of them."""
-    if weight is not None and has_fit_parameter(basis, "sample_weight"):
-        basis.fit(X, sample_weight=weight)
-    else:
-        basis.fit(X)
+    def _from_model(self, model: LinearModel, threshold: float, fitted: Any) -> AUCClassifier:
+        """Take over a fitted model, and what ``fitted`` (an estimator) knows of rows and labels."""
+        self.basis_, self.coef_ = model.basis, model.coef
+        self.risk_, self.prior_, self.n_iter_ = self.risk, self.prior, 1
+        self.correction_ = Correction("eigenvalue_floor" if model.corrected else "none")
+        self.threshold_, self.intercept_ = threshold, -threshold
+        for name in ("classes_", "class_prior_", "n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+        return self
 
 
 def read_training_rows(

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import spearmanr
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from pnuauc._design import MATRIX_FREE_ABOVE, Design, block_scores, ranking_threshold
 from pnuauc._estimators import (
     AUCClassifier,
     _RankingMixin,
@@ -23,49 +21,23 @@ from pnuauc._estimators import (
     training_prior,
 )
 from pnuauc._progress import progress_bar
-from pnuauc._solvers import Correction
-from pnuauc.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
-from pnuauc.losses import Loss, get_loss
-from pnuauc.risks import pnu_risk
+from pnuauc.basis import MultiscaleBasis, fit_basis, make_basis
+from pnuauc.labels import Roles
+from pnuauc.losses import Loss
 from pnuauc.selection import (
     CRITERIA,
-    Candidates,
-    Choice,
-    Criterion,
-    Engine,
-    Fitted,
-    FoldedRows,
-    RefitEngine,
-    average,
-    explain,
-    fold_rows,
-    pick,
+    PAPER_ALPHAS,
+    PAPER_ETAS,
+    PAPER_WIDTHS,
+    ChosenModel,
+    TrainedGrid,
+    deal_folds,
     plot_selection,
-    validation_risks,
 )
 
-__all__ = ["PAPER_ALPHAS", "PAPER_ETAS", "PAPER_WIDTHS", "AUCClassifierCV"]
-
-#: The paper's grids: widths in multiples of the median distance, ridges, weights of U.
-PAPER_WIDTHS = ("0.125*median", "0.25*median", "0.5*median", "1*median", "2*median")
-PAPER_ALPHAS = (1e-3, 1e-2, 1e-1, 1e0, 1e1)
-PAPER_ETAS = tuple(round(0.1 * k, 1) for k in range(-9, 10))
+__all__ = ["AUCClassifierCV"]
 
 _FIXED_ETA = {"pn": 0.0, "pu": 1.0, "nu": -1.0}
-#: Rows scored to compare the final ranking with that of eta = 0.
-_COMPARED_ROWS = 2000
-
-
-class _SingleScale:
-    """A basis without widths, in the clothes that the selection engine expects."""
-
-    n_scales = 1
-
-    def __init__(self, basis: Any, n_features: int) -> None:
-        self.basis, self.n_features = basis, n_features
-
-    def scales(self, X: Any) -> list[tuple[int, Any]]:
-        return [(0, self.basis.features(X))]
 
 
 class AUCClassifierCV(_RankingMixin, BaseEstimator):
@@ -98,7 +70,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     widths : sequence of float or str
         Grid of Gaussian widths, as numbers or multiples of the median distance ("0.5*median").
     basis : {"gaussian", "linear", "identity"}, default="gaussian"
-    n_basis : int, default=200
+    n_centers : int, default=200
     loss : str, default="squared"
         Other losses fit every candidate on its own, which takes far longer.
     prior : float, (low, high), ClassPrior, prior estimator, or "auto", optional
@@ -160,7 +132,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         alphas: Sequence[float] = PAPER_ALPHAS,
         widths: Sequence[float | str] = PAPER_WIDTHS,
         basis: str = "gaussian",
-        n_basis: int = 200,
+        n_centers: int = 200,
         loss: str | Loss = "squared",
         prior: Any = None,
         cv: Any = 5,
@@ -182,7 +154,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         self.alphas = alphas
         self.widths = widths
         self.basis = basis
-        self.n_basis = n_basis
+        self.n_centers = n_centers
         self.loss = loss
         self.prior = prior
         self.cv = cv
@@ -205,32 +177,13 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
             self.prior, X, roles, needed="u" in self.risk_, random_state=self.random_state
         )
         self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
-        rng = check_random_state(self.random_state)
-        seed = int(rng.randint(2**31 - 1))
-        rows = {r: i for r, i in rows_by_role(roles).items() if r.lower() in self.risk_}
-        rows = {role: rows.get(role, np.empty(0, dtype=np.intp)) for role in "PNU"}
-        folded = fold_rows(rows, self.cv, X, roles.plain, rng)
-        self._fit_basis(X, seed)
         with progress_bar("AUCClassifierCV", self.verbose) as tick:
-            engine = self._make_engine(X, folded, tick)
-            fitted = engine.fit_folds()
-            criterion = self._judge(engine, fitted)
-            choice = self._choose(criterion)
-            final = engine.fit_all(choice.kept)
-        self._combine(choice, final)
-        self.threshold_ = self._threshold(X, rows, self.basis_, self.coef_)
-        self.intercept_ = -self.threshold_
+            grid = self._make_grid(X, roles, tick).train()
+            default = "paper" if self.selection == "paper" else "combined"
+            chosen = grid.choose(self.selection, self.validation or default, self.temperature)
+            self._publish(grid, chosen)
         self.classes_ = roles.classes
-        self._tell(X, engine, criterion, choice, final)
-        best_basis = self._basis_of(self._scale_of(self.best_index_))
-        self._best_threshold = self._threshold(X, rows, best_basis, final.coef[0])
         return self
-
-    def _threshold(self, X: Any, rows: dict[str, Any], basis: Any, coef: NDArray[Any]) -> float:
-        return ranking_threshold(Design(X, rows, basis, len(coef)), coef, self.prior_)
-
-    def _scale_of(self, index: int) -> int:
-        return int(index // (len(self._candidates) // self._scales.n_scales))
 
     def _check_choices(self) -> None:
         if self.selection not in {"average", "paper"}:
@@ -247,148 +200,44 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
             if isinstance(grid, str) or not np.iterable(grid) or not len(list(grid)):
                 raise ValueError(f"{name} must be a non-empty sequence; got {grid!r}.")
 
-    def _fit_basis(self, X: Any, seed: int) -> None:
-        """The feature map of the whole grid, and the written-out candidates."""
-        self._scales: Any
+    def _make_grid(self, X: Any, roles: Roles, tick: Any) -> TrainedGrid:
+        """Folds and basis from one seed, and the candidates on them."""
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(2**31 - 1))
+        rows = {role: i for role, i in rows_by_role(roles).items() if role.lower() in self.risk_}
+        folds = deal_folds(rows, self.cv, X, roles.plain, rng)
+        basis: Any
         if self.basis == "gaussian":
-            self._scales = MultiscaleBasis(self.n_basis, self.widths, random_state=seed).fit(X)
-            widths = self._scales.widths_
+            basis = MultiscaleBasis(self.n_centers, self.widths, random_state=seed)
         else:
-            plain = (
-                LinearKernelBasis(self.n_basis, random_state=seed)
-                if self.basis == "linear"
-                else IdentityBasis()
-            ).fit(X)
-            n_features = int(plain.features(X[:1]).shape[1])
-            self._scales, widths = _SingleScale(plain, n_features), np.array([np.nan])
-        etas = self.etas if self.risk_ == "pnu" else [_FIXED_ETA[self.risk_]]
-        self._candidates = Candidates.from_grid(widths, etas, self.alphas)
-        self._risks = [pnu_risk(float(eta), self.prior_) for eta in etas]
-
-    def _make_engine(self, X: Any, folded: FoldedRows, tick: Any) -> Engine | RefitEngine:
-        loss = get_loss(self.loss)
-        threads = effective_n_jobs(self.n_jobs)
-        alphas = [float(alpha) for alpha in self.alphas]
-        wide = self.basis == "identity" and self._scales.n_features > MATRIX_FREE_ABOVE
-        if loss.name == "squared" and not wide:
-            return Engine(
-                X, folded, self._scales, self._risks, alphas, threads, self.block_size, tick
-            )
-        bases = [self._basis_of(j) for j in range(self._scales.n_scales)]
-        return RefitEngine(
+            basis = make_basis(self.basis, self.n_centers, "median", seed)
+        return TrainedGrid.from_arrays(
             X,
-            folded,
-            bases,
-            self._scales.n_features,
-            self._risks,
-            alphas,
-            loss,
-            threads,
-            self.max_iter,
-            self.tol,
-            tick,
+            folds,
+            fit_basis(basis, X),
+            self.etas if self.risk_ == "pnu" else [_FIXED_ETA[self.risk_]],
+            self.alphas,
+            self.prior_,
+            block_size=self.block_size,
+            n_threads=effective_n_jobs(self.n_jobs),
+            tick=tick,
+            loss=self.loss,
+            max_iter=self.max_iter,
+            tol=self.tol,
         )
 
-    def _basis_of(self, scale: int) -> Any:
-        """The fitted feature map of one scale alone."""
-        if not isinstance(self._scales, MultiscaleBasis):
-            return self._scales.basis
-        basis = GaussianBasis(
-            width=float(self._scales.widths_[scale]), centers=self._scales.centers_
-        )
-        basis.centers_, basis.width_ = self._scales.centers_, float(self._scales.widths_[scale])
-        basis.n_features_in_ = self.n_features_in_
-        return basis
-
-    def _judge(self, engine: Engine | RefitEngine, fitted: list[Fitted]) -> Criterion:
-        setting = self.risk_.upper()
-        default = "paper" if self.selection == "paper" else "combined"
-        name = self.validation or default
-        usable = ~np.any([np.isnan(f.coef[:, 0]) for f in fitted], axis=0)
-        return validation_risks(
-            engine.held_out(fitted), self._candidates.eta, setting, self.prior_, name, usable
-        )
-
-    def _choose(self, criterion: Criterion) -> Choice:
-        if self.selection == "paper":
-            return pick(criterion.mean, self._candidates)
-        return average(criterion, self._candidates, self.temperature)
-
-    def _combine(self, choice: Choice, final: Fitted) -> None:
-        """sum_c weight_c w_c / spread_c, per scale; only the kept scales are kept."""
-        n_scales, b = self._scales.n_scales, self._scales.n_features
-        scale = np.unravel_index(choice.kept, (n_scales, len(self._candidates) // n_scales))[0]
-        # one candidate keeps its own scale; several must speak the same language first
-        spread = np.where(final.spread > 0, final.spread, 1.0) if len(choice.kept) > 1 else 1.0
-        shares = (choice.weights / spread)[:, None] * final.coef
-        kept = np.unique(scale)
-        self.coef_ = np.concatenate([shares[scale == j].sum(axis=0) for j in kept])
-        if isinstance(self._scales, MultiscaleBasis):
-            widths = self._scales.widths_[kept]
-            self.basis_ = MultiscaleBasis(b, widths.tolist(), self._scales.centers_)
-            self.basis_.centers_, self.basis_.widths_ = self._scales.centers_, widths
-            self.basis_.n_features_in_ = self.n_features_in_
-        else:
-            self.basis_ = self._scales.basis
-        self.n_corrected_ = int(final.corrected.sum())
-        self.n_iter_ = final.n_iter
-
-    def _tell(
-        self,
-        X: Any,
-        engine: Engine | RefitEngine,
-        criterion: Criterion,
-        choice: Choice,
-        final: Fitted,
-    ) -> None:
-        """cv_results_, the best candidate and the report."""
-        mean = criterion.mean
-        c = self._candidates
-        order = np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
-        rank = np.empty(len(c), dtype=np.int32)
-        values = np.where(np.isnan(mean), np.inf, mean)[order]
-        rank[order] = 1 + np.searchsorted(values, values, side="left")
-        weight = np.zeros(len(c))
-        weight[choice.kept] = choice.weights
-        self.cv_results_ = {
-            "param_width": c.width,
-            "param_eta": c.eta,
-            "param_alpha": c.alpha,
-            "params": [self._params(i) for i in range(len(c))],
-            **{f"split{k}_test_risk": r for k, r in enumerate(criterion.fold_risks)},
-            "mean_test_risk": mean,
-            "std_test_risk": criterion.std,
-            "mean_test_score": 1.0 - mean,
-            "rank_test_risk": rank,
-            "weight": weight,
-        }
-        self.best_index_ = int(choice.kept[0])
-        self.best_params_ = self._params(self.best_index_)
-        self.best_score_ = float(1.0 - mean[self.best_index_])
-        self._best = (final.coef[0], bool(final.corrected[0]))
-        correlation = self._compare_with_plain(X, engine, criterion)
-        self.selection_ = explain(criterion, c, choice, correlation)
-
-    def _params(self, i: int) -> dict[str, float]:
-        c = self._candidates
-        return {"width": float(c.width[i]), "eta": float(c.eta[i]), "alpha": float(c.alpha[i])}
-
-    def _compare_with_plain(
-        self, X: Any, engine: Engine | RefitEngine, criterion: Criterion
-    ) -> float | None:
-        """Spearman correlation of the final scores with those of the best eta = 0 candidate."""
-        plain = np.flatnonzero(self._candidates.eta == 0)
-        if self.risk_ != "pnu" or not len(plain):
-            return None
-        best = plain[np.nanargmin(criterion.mean[plain])]
-        coef = engine.fit_all(np.array([best])).coef[0]
-        step = max(1, X.shape[0] // _COMPARED_ROWS)
-        sample = X[::step]
-        ours = block_scores(sample, self.basis_, self.coef_)
-        theirs = block_scores(sample, self._basis_of(self._scale_of(int(best))), coef)
-        if np.ptp(ours) == 0 or np.ptp(theirs) == 0:
-            return None
-        return float(spearmanr(ours, theirs).statistic)
+    def _publish(self, grid: TrainedGrid, chosen: ChosenModel) -> None:
+        """The fitted attributes."""
+        self.basis_, self.coef_ = chosen.model.basis, chosen.model.coef
+        self.threshold_ = grid.threshold(chosen.model)
+        self.intercept_ = -self.threshold_
+        self.n_corrected_, self.n_iter_ = chosen.n_corrected, chosen.n_iter
+        self.cv_results_, self.selection_ = chosen.table(), chosen.report
+        self.best_index_ = int(chosen.choice.kept[0])
+        self.best_params_ = chosen.best.parameters
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        # the threshold of the averaged model means nothing on another scale of scores
+        self._best, self._best_threshold = chosen.best, grid.threshold(chosen.best)
 
     def plot_selection(self, axes: Any = None) -> Any:
         """Validation risk against eta, width and ridge; needs matplotlib. Returns the axes."""
@@ -399,31 +248,9 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     def best_estimator_(self) -> AUCClassifier:
         """The single best candidate, as a plain fitted classifier."""
         check_is_fitted(self)
-        params = self.best_params_
-        model = AUCClassifier(
-            risk="pnu",
-            eta=params["eta"],
-            loss=self.loss,
-            basis=self.basis,
-            n_basis=self.n_basis,
-            width=params["width"] if self.basis == "gaussian" else "median",
-            alpha=params["alpha"],
-            prior=self.prior_,
-            positive_label=self.positive_label,
-            negative_label=self.negative_label,
-            unlabeled_label=self.unlabeled_label,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
-        model.coef_, corrected = self._best
-        model.basis_ = self._basis_of(self._scale_of(self.best_index_))
-        model.risk_, model.prior_ = "pnu", self.prior_
-        model.classes_, model.n_iter_ = self.classes_, 1
-        model.correction_ = Correction("eigenvalue_floor" if corrected else "none")
-        # the threshold of the averaged model means nothing on another scale of scores
-        model.threshold_ = self._best_threshold
-        model.intercept_ = -model.threshold_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
-        return model
+        shared = AUCClassifier().get_params().keys() & self.get_params().keys()
+        settings = {name: getattr(self, name) for name in shared}
+        settings |= {"risk": "pnu", "prior": self.prior_, **self.best_params_}
+        if np.isnan(self.best_params_["width"]):
+            del settings["width"]
+        return AUCClassifier(**settings)._from_model(self._best, self._best_threshold, self)

@@ -5,18 +5,15 @@ Moments add up over rows, so blocks, folds, threads and machines merge by ``+``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
-from threadpoolctl import threadpool_limits
 
-__all__ = ["Moments", "fold", "row_blocks"]
+__all__ = ["Moments", "moments_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +128,13 @@ class Moments:
         return self.scatter * (1.0 / (self.n - 1.0))
 
 
+def moments_of(features: Any, weight: NDArray[Any] | None, basis: Any) -> Moments:
+    """Moments of features that ``basis`` has made, the fast way where they are in [0, 1]."""
+    if weight is None and basis.bounded:
+        return Moments.from_bounded_rows(features)
+    return Moments.from_rows(features, weight)
+
+
 def _two_sum(
     high: NDArray[np.float64], low: NDArray[np.float64], scatter: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -144,41 +148,3 @@ def _weighted_sum(rows: Any, weight: NDArray[Any] | None) -> NDArray[np.float64]
     if weight is None:
         return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel()
     return np.asarray(rows.T @ weight, dtype=np.float64).ravel()
-
-
-def row_blocks(n_rows: int, block_size: int) -> list[slice]:
-    """Slices that cover 0..n_rows in steps of ``block_size``."""
-    return [slice(i, min(i + block_size, n_rows)) for i in range(0, n_rows, block_size)]
-
-
-_Block = TypeVar("_Block")
-_Sum = TypeVar("_Sum")
-
-
-def fold(
-    summarise: Callable[[_Block], _Sum],
-    blocks: Iterable[_Block],
-    merge: Callable[[_Sum, _Sum], _Sum],
-    zero: _Sum,
-    n_threads: int = 1,
-) -> _Sum:
-    """merge(... merge(merge(zero, summarise(b1)), summarise(b2)) ...), in the order of blocks.
-
-    Threads only change who computes a summary, never the order of merging, so the result is the
-    same to the last bit for any ``n_threads``. BLAS gets one thread per worker meanwhile.
-    """
-    total = zero
-    if n_threads <= 1:
-        for block in blocks:
-            total = merge(total, summarise(block))
-        return total
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        pending: list[Any] = []
-        for block in blocks:
-            pending.append(pool.submit(summarise, block))
-            # a short queue: summaries wait to be merged, and each may be large
-            if len(pending) > 2 * n_threads:
-                total = merge(total, pending.pop(0).result())
-        for future in pending:
-            total = merge(total, future.result())
-    return total

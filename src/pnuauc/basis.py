@@ -17,16 +17,22 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 __all__ = [
     "BASES",
-    "ForeignBasis",
     "GaussianBasis",
     "IdentityBasis",
     "LinearKernelBasis",
     "MultiscaleBasis",
+    "TransformerBasis",
     "check_weights",
+    "fit_basis",
     "gaussian_exponents",
     "make_basis",
     "median_distance",
@@ -38,8 +44,48 @@ __all__ = [
 MEDIAN_ROWS = 1000
 
 
-class _CenterBasis(TransformerMixin, BaseEstimator):
+class _ScaleMixin:
+    """What a selection asks of a basis, answered by one that has a single scale.
+
+    A scale is one of several feature maps of the same size that are candidates for each other.
+    """
+
+    n_scales = 1
+    #: Whether features take no more memory than the rows they are made of.
+    row_sized = False
+    #: Whether features lie in [0, 1].
+    bounded = False
+
+    @property
+    def scale_widths(self) -> NDArray[np.float64]:
+        """Width of every scale, shape (n_scales,); NaN where a scale has none."""
+        return np.array([getattr(self, "width_", np.nan)])
+
+    def scales(self, X: Any) -> Iterator[tuple[int, Any]]:
+        """(j, features of scale j, shape (n, n_features)) for every scale."""
+        yield 0, self.features(X)  # type: ignore[attr-defined]
+
+    def scale(self, j: int) -> Any:
+        """The fitted feature map of scale j alone."""
+        return self.keep([j])
+
+    def keep(self, wanted: Sequence[int]) -> Any:
+        """The fitted feature map of some of the scales, side by side."""
+        if list(wanted) != [0]:
+            raise IndexError(f"This basis has scale 0 only; got {list(wanted)}.")
+        return self
+
+
+class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
     """Shared by the bases that are built on centres: choose them, remember them."""
+
+    @property
+    def n_features(self) -> int:
+        """Features per scale."""
+        return int(self.centers_.shape[0])
+
+    def _restore(self, centers: Any) -> None:
+        self.centers_, self.n_features_in_ = centers, int(centers.shape[1])
 
     def _fit_centers(
         self, X: Any, sample_weight: ArrayLike | None, n_centers: int, centers: Any
@@ -122,8 +168,15 @@ class GaussianBasis(_CenterBasis):
         self.centers = centers
         self.random_state = random_state
 
-    #: Features lie in [0, 1], so that raw sums of them lose no digits.
     bounded = True
+
+    @classmethod
+    def from_parts(cls, centers: Any, width: float) -> GaussianBasis:
+        """A fitted basis from its centres, shape (b, d), and its width."""
+        basis = cls(centers.shape[0], float(width))
+        basis._restore(centers)
+        basis.width_ = float(width)
+        return basis
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianBasis:
         """Choose the centres and the width; ``y`` is ignored."""
@@ -175,8 +228,16 @@ class MultiscaleBasis(_CenterBasis):
         self.centers = centers
         self.random_state = random_state
 
-    #: Features lie in [0, 1], so that raw sums of them lose no digits.
     bounded = True
+
+    @classmethod
+    def from_parts(cls, centers: Any, widths: ArrayLike) -> MultiscaleBasis:
+        """A fitted basis from its centres, shape (b, d), and its widths, shape (k,)."""
+        values = np.array(widths, dtype=np.float64)
+        basis = cls(centers.shape[0], values.tolist())
+        basis._restore(centers)
+        basis.widths_, basis.median_distance_ = values, None
+        return basis
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> MultiscaleBasis:
         """Choose the centres and the widths; ``y`` is ignored."""
@@ -191,13 +252,21 @@ class MultiscaleBasis(_CenterBasis):
         return self
 
     @property
-    def n_scales(self) -> int:
+    def n_scales(self) -> int:  # type: ignore[override]
         return len(self.widths)
 
     @property
-    def n_features(self) -> int:
-        """Features per scale."""
-        return int(self.centers_.shape[0])
+    def scale_widths(self) -> NDArray[np.float64]:
+        """Width of every scale, shape (n_scales,)."""
+        return self.widths_
+
+    def scale(self, j: int) -> GaussianBasis:
+        """The fitted Gaussian basis of width j alone."""
+        return GaussianBasis.from_parts(self.centers_, float(self.widths_[j]))
+
+    def keep(self, wanted: Sequence[int]) -> MultiscaleBasis:
+        """The fitted basis of some of the widths, side by side."""
+        return MultiscaleBasis.from_parts(self.centers_, self.widths_[list(wanted)])
 
     def scales(self, X: Any) -> Iterator[tuple[int, NDArray[Any]]]:
         """(j, features of width j, shape (n, b)) for every width, widest of each chain first.
@@ -275,6 +344,13 @@ class LinearKernelBasis(_CenterBasis):
         self.centers = centers
         self.random_state = random_state
 
+    @classmethod
+    def from_parts(cls, centers: Any) -> LinearKernelBasis:
+        """A fitted basis from its centres, shape (b, d)."""
+        basis = cls(centers.shape[0])
+        basis._restore(centers)
+        return basis
+
     def fit(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> LinearKernelBasis:
@@ -287,8 +363,21 @@ class LinearKernelBasis(_CenterBasis):
         return safe_sparse_dot(X, self.centers_.T, dense_output=True)
 
 
-class IdentityBasis(TransformerMixin, BaseEstimator):
+class IdentityBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
     """phi(x) = x: linear models in the d features themselves. CSR rows stay CSR."""
+
+    row_sized = True
+
+    @classmethod
+    def from_parts(cls, n_features: int) -> IdentityBasis:
+        """A fitted basis of rows with ``n_features`` columns."""
+        basis = cls()
+        basis.n_features_in_ = int(n_features)
+        return basis
+
+    @property
+    def n_features(self) -> int:
+        return int(self.n_features_in_)
 
     def fit(self, X: Any, y: Any = None) -> IdentityBasis:
         """Remember the number of features; ``y`` is ignored."""
@@ -334,33 +423,43 @@ BASES: dict[str, type] = {
 }
 
 
-class ForeignBasis:
-    """A user's transformer in the clothes of our bases: it answers to ``features``."""
+class TransformerBasis(_ScaleMixin):
+    """A user's transformer as a basis: its output, whole, is the one scale."""
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
 
-    def fit(self, X: Any) -> ForeignBasis:
-        self.transformer.fit(X)
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
+        """Fit the transformer, with weights where it takes them; ``y`` is ignored."""
+        fit_basis(self.transformer, X, sample_weight)
+        self.n_features = int(self.features(X[:1]).shape[1])
         return self
 
     def features(self, X: Any) -> Any:
+        """The transformer's features, shape (n, n_features)."""
         return self.transformer.transform(X)
 
 
-def make_basis(basis: Any, n_basis: int, width: float | str, random_state: Any) -> Any:
+def make_basis(basis: Any, n_centers: int, width: float | str, random_state: Any) -> Any:
     """An unfitted basis from its name, or a clone of a transformer, with ``features(X)``.
 
     Settings that a basis does not know (the width of a linear kernel, say) are left out.
     """
     if not isinstance(basis, str):
-        return ForeignBasis(clone(basis))
+        return TransformerBasis(clone(basis))
     if basis not in BASES:
         known = ", ".join(map(repr, BASES))
         raise ValueError(f"basis must be one of {known} or a transformer; got {basis!r}.")
     made = BASES[basis]()
-    wanted = {"n_centers": n_basis, "width": width, "random_state": random_state}
+    wanted = {"n_centers": n_centers, "width": width, "random_state": random_state}
     return made.set_params(**{k: v for k, v in wanted.items() if k in made.get_params()})
+
+
+def fit_basis(basis: Any, X: Any, sample_weight: ArrayLike | None = None) -> Any:
+    """Fit a feature map to the rows, with weights where both sides know of them."""
+    if sample_weight is not None and has_fit_parameter(basis, "sample_weight"):
+        return basis.fit(X, sample_weight=sample_weight)
+    return basis.fit(X)
 
 
 def check_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64] | None:

@@ -118,7 +118,7 @@ def fit(
     settings = FitSettings(
         prior=parse_prior(prior),
         basis=basis,
-        n_basis=centers,
+        n_centers=centers,
         folds=folds,
         top=top,
         level=level,

@@ -44,7 +44,7 @@ class FitSettings:
     Attributes
     ----------
     prior : None (estimate), a number, or (low, high); the share of positives inside U
-    basis, n_basis : feature map and number of centres
+    basis, n_centers : feature map and number of centres
     folds : folds of the held-out AUC estimate
     evaluation_unlabeled : unlabelled rows that take part in that estimate
     top : unlabelled rows to list for review
@@ -54,7 +54,7 @@ class FitSettings:
 
     prior: float | tuple[float, float] | None = None
     basis: str = "gaussian"
-    n_basis: int = 200
+    n_centers: int = 200
     folds: int = 5
     evaluation_unlabeled: int = 5000
     top: int = 20
@@ -160,7 +160,7 @@ def _ranker(
 ) -> AUCClassifierCV:
     return AUCClassifierCV(
         basis=settings.basis,
-        n_basis=settings.n_basis,
+        n_centers=settings.n_centers,
         prior=prior,
         n_jobs=settings.n_jobs,
         verbose=verbose,

@@ -1,4 +1,4 @@
-"""What the competitors share: reading labels, scores and thresholds, features by role, a solver.
+"""What the competitors share: reading labels, scores and thresholds, a solver.
 
 Nothing in here is a competitor, and nothing outside this folder imports it.
 """
@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg, sparse
+from scipy import linalg
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pnuauc import _pairs as pairs
-from pnuauc._design import MATRIX_FREE_ABOVE, block_scores, upper_threshold
+from pnuauc._design import Design, block_scores, upper_threshold
 from pnuauc._estimators import read_training_rows
-from pnuauc._moments import Moments
 from pnuauc._solvers import Minimum, PartAt, minimise
 from pnuauc.exceptions import LabelReadingWarning
 from pnuauc.labels import NEGATIVE, UNLABELED, Roles
@@ -28,7 +27,6 @@ from pnuauc.losses import Loss
 __all__ = [
     "ByRole",
     "Coordinates",
-    "Features",
     "LinearRanker",
     "Ranker",
     "minimise_scores",
@@ -118,56 +116,6 @@ def row_numbers(roles: Roles) -> dict[str, NDArray[np.intp]]:
     return {role: index for role, index in rows.items() if len(index)}
 
 
-class Features:
-    """Feature rows by role, kept in memory: {role: (n_role, b)}, dense or CSR."""
-
-    def __init__(self, matrices: Mapping[str, Any]) -> None:
-        self.matrices = {
-            role: m if sparse.issparse(m) else np.asarray(m, dtype=np.float64)
-            for role, m in matrices.items()
-        }
-        self.n_features = int(next(iter(self.matrices.values())).shape[1])
-
-    @classmethod
-    def of(cls, basis: Any, X: Any, rows: Mapping[str, NDArray[np.intp]]) -> Features:
-        return cls({role: basis.features(X[index]) for role, index in rows.items()})
-
-    def with_column(self, column: ByRole) -> Features:
-        """One more feature at the end, given by role."""
-        joined = {}
-        for role, m in self.matrices.items():
-            last = column[role][:, None]
-            joined[role] = (
-                sparse.hstack([m, last], format="csr") if sparse.issparse(m) else np.c_[m, last]
-            )
-        return Features(joined)
-
-    def only(self, roles: str) -> Features:
-        """The same without the other roles."""
-        return Features({role: m for role, m in self.matrices.items() if role in roles})
-
-    def scores(self, coef: NDArray[np.float64]) -> ByRole:
-        """w'phi(x) by role."""
-        return {role: m @ coef for role, m in self.matrices.items()}
-
-    def pullback(self, gradient: ByRole) -> NDArray[np.float64]:
-        """sum_i gradient_i phi(x_i), shape (b,)."""
-        total = np.zeros(self.n_features)
-        for role, g in gradient.items():
-            total += self.matrices[role].T @ g
-        return total
-
-    @property
-    def few(self) -> bool:
-        """Whether a b x b matrix can be formed."""
-        return self.n_features <= MATRIX_FREE_ABOVE
-
-    def moments(self, roles: str = "PNU") -> dict[str, Moments]:
-        """Moments of the given roles, those without rows left out."""
-        make = Moments.from_rows if self.few else Moments.matrix_free
-        return {role: make(m) for role, m in self.matrices.items() if role in roles}
-
-
 def pair_gradient(
     loss: Loss, a: NDArray[np.float64], b: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
@@ -216,7 +164,7 @@ class Coordinates:
 
 def minimise_scores(
     objective: Callable[[ByRole], tuple[float, ByRole]],
-    features: Features,
+    design: Design,
     alpha: float,
     start: NDArray[np.float64],
     coordinates: Coordinates,
@@ -228,7 +176,7 @@ def minimise_scores(
     Parameters
     ----------
     objective : callable, scores by role -> (value, gradient by role)
-    features : Features
+    design : Design
     alpha : float
     start : ndarray, shape (b,)
     coordinates : Coordinates
@@ -237,9 +185,9 @@ def minimise_scores(
 
     def parts_at(v: NDArray[np.float64]) -> list[PartAt]:
         w = coordinates.to_w(v)
-        value, gradient = objective(features.scores(w))
+        value, gradient = objective(design.scores(w))
         value += alpha * float(w @ w)
-        slope = coordinates.gradient(features.pullback(gradient) + 2.0 * alpha * w)
+        slope = coordinates.gradient(design.pullback(gradient) + 2.0 * alpha * w)
         return [PartAt(1.0, value, slope, True)]
 
     found = minimise(parts_at, coordinates.from_w(start), 0.0, max_iter, tol)

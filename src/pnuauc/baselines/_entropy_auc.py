@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pnuauc._design import Design
 from pnuauc._pairs import between_gradient
 from pnuauc.baselines._common import (
     DIRECT_PAIRS,
     ByRole,
     Coordinates,
-    Features,
     LinearRanker,
     minimise_scores,
     pair_gradient,
@@ -123,7 +123,7 @@ class EntropyAUC(LinearRanker):
     ----------
     entropy_weight : float >= 0, default=1.0
         Without unlabelled rows, or at 0, this is logistic AUC on the labelled pairs.
-    basis, n_basis, width, random_state
+    basis, n_centers, width, random_state
         Feature map, as in :class:`pnuauc.AUCClassifier`.
     alpha : float, default=0.1
         Ridge.
@@ -146,7 +146,7 @@ class EntropyAUC(LinearRanker):
         self,
         entropy_weight: float = 1.0,
         basis: Any = "gaussian",
-        n_basis: int = 200,
+        n_centers: int = 200,
         width: float | str = "median",
         alpha: float = 0.1,
         positive_label: Any = None,
@@ -158,7 +158,7 @@ class EntropyAUC(LinearRanker):
     ) -> None:
         self.entropy_weight = entropy_weight
         self.basis = basis
-        self.n_basis = n_basis
+        self.n_centers = n_centers
         self.width = width
         self.alpha = alpha
         self.positive_label = positive_label
@@ -175,34 +175,33 @@ class EntropyAUC(LinearRanker):
             raise ValueError(
                 f"entropy_weight must be a finite number >= 0; got {self.entropy_weight!r}."
             )
-        self.basis_ = make_basis(self.basis, self.n_basis, self.width, self.random_state)
-        self.basis_.fit(X)
-        features = self._features(X, roles)
-        self._solve(features)
-        scores = features.scores(self.coef_)
+        design = Design.of(X, row_numbers(roles), self._make_basis(X, roles))
+        self._solve(design)
+        scores = design.scores(self.coef_)
         self._set_threshold(scores["P"], scores["N"])
         return self
 
-    def _features(self, X: Any, roles: Roles) -> Features:
-        return Features.of(self.basis_, X, row_numbers(roles))
+    def _make_basis(self, X: Any, roles: Roles) -> Any:
+        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state).fit(X)
+        return self.basis_
 
-    def _solve(self, features: Features) -> None:
-        self.coef_: NDArray[np.float64] = np.zeros(features.n_features)
+    def _solve(self, design: Design) -> None:
+        self.coef_: NDArray[np.float64] = np.zeros(design.n_features)
         self.n_iter_ = 0
-        coordinates = Coordinates(_curvature(features), self.alpha)
-        uses_entropy = "U" in features.matrices and self.entropy_weight > 0
+        coordinates = Coordinates(_curvature(design), self.alpha)
+        uses_entropy = "U" in design.rows and self.entropy_weight > 0
         for weight in [0.0, self.entropy_weight] if uses_entropy else [0.0]:
 
             def objective(scores: ByRole, weight: float = weight) -> tuple[float, ByRole]:
                 return entropy_objective(scores, weight)
 
-            used = features if weight > 0 else features.only("PN")
+            used = design if weight > 0 else design.only("PN")
             found = minimise_scores(
                 objective, used, self.alpha, self.coef_, coordinates, self.max_iter, self.tol
             )
             self.coef_ = found.coef
             self.n_iter_ += found.n_iter
-        value = entropy_objective(features.scores(self.coef_), weight)[0]
+        value = entropy_objective(design.scores(self.coef_), weight)[0]
         self.objective_ = value + self.alpha * float(self.coef_ @ self.coef_)
         if not found.converged:
             warnings.warn(
@@ -213,9 +212,9 @@ class EntropyAUC(LinearRanker):
             )
 
 
-def _curvature(features: Features) -> NDArray[np.float64] | None:
+def _curvature(design: Design) -> NDArray[np.float64] | None:
     """Second derivative of the logistic P-N risk at w = 0 (l'' = 1/4), shape (b, b)."""
-    if not features.few:
+    if not design.few:
         return None
     risk = Risk("pairs", (Part("PN", 0.25, (Term(1.0, "P", "N"),)),))
-    return np.asarray(risk.quadratic_form(features.moments("PN")).quadratic)
+    return np.asarray(risk.quadratic_form(design.only("PN").moments()).quadratic)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pnuauc._design import block_scores
-from pnuauc.baselines._common import Features, row_numbers
 from pnuauc.baselines._entropy_auc import EntropyAUC
 from pnuauc.baselines._generative import GENERATIVE_MODELS
 from pnuauc.labels import Roles
@@ -37,7 +37,7 @@ class GenerativeAUC(EntropyAUC):
 
     Parameters
     ----------
-    entropy_weight, basis, n_basis, width, alpha, max_iter, tol, random_state
+    entropy_weight, basis, n_centers, width, alpha, max_iter, tol, random_state
         As in :class:`EntropyAUC`.
     generative_model : {"gaussian", "multinomial"}, default="gaussian"
     positive_label, negative_label, unlabeled_label : optional
@@ -58,7 +58,7 @@ class GenerativeAUC(EntropyAUC):
         entropy_weight: float = 1.0,
         generative_model: str = "gaussian",
         basis: Any = "gaussian",
-        n_basis: int = 200,
+        n_centers: int = 200,
         width: float | str = "median",
         alpha: float = 0.1,
         positive_label: Any = None,
@@ -71,7 +71,7 @@ class GenerativeAUC(EntropyAUC):
         super().__init__(
             entropy_weight=entropy_weight,
             basis=basis,
-            n_basis=n_basis,
+            n_centers=n_centers,
             width=width,
             alpha=alpha,
             positive_label=positive_label,
@@ -83,7 +83,7 @@ class GenerativeAUC(EntropyAUC):
         )
         self.generative_model = generative_model
 
-    def _features(self, X: Any, roles: Roles) -> Features:
+    def _make_basis(self, X: Any, roles: Roles) -> Any:
         if self.generative_model not in GENERATIVE_MODELS:
             known = ", ".join(map(repr, GENERATIVE_MODELS))
             raise ValueError(
@@ -93,13 +93,31 @@ class GenerativeAUC(EntropyAUC):
         self.generative_ = model.fit(X, X[roles.positive], X[roles.negative])
         # Ratios of labelled rows from estimates that leave each row out were refused: with five
         # positives the left-out mean is so much worse that w0 often came out negative.
-        rows = row_numbers(roles)
-        ratios = {role: self.generative_.log_ratio(X[index]) for role, index in rows.items()}
-        spread = float(np.std(np.concatenate(list(ratios.values()))))
+        spread = float(np.std(self.generative_.log_ratio(X)))
         self.ratio_scale_ = spread if spread > 0 else 1.0
-        column = {role: ratio / self.ratio_scale_ for role, ratio in ratios.items()}
-        return Features.of(self.basis_, X, rows).with_column(column)
+        return self._with_ratio(super()._make_basis(X, roles))
+
+    def _with_ratio(self, basis: Any) -> RatioBasis:
+        return RatioBasis(basis, self.generative_, self.ratio_scale_)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        ratio = self.generative_.log_ratio(X) / self.ratio_scale_
-        return block_scores(X, self.basis_, self.coef_[:-1]) + self.coef_[-1] * ratio
+        return block_scores(X, self._with_ratio(self.basis_), self.coef_)
+
+
+class RatioBasis:
+    """(phi(x), log ratio(x) / scale): one feature more than ``basis`` has, at the end."""
+
+    n_scales, bounded = 1, False
+
+    def __init__(self, basis: Any, model: Any, scale: float) -> None:
+        self.basis, self.model, self.scale = basis, model, scale
+        self.n_features = basis.n_features * basis.n_scales + 1
+        self.row_sized = basis.row_sized
+
+    def features(self, X: Any) -> Any:
+        """Features of validated rows, shape (n, b + 1); CSR where those of ``basis`` are."""
+        features = self.basis.features(X)
+        ratio = (self.model.log_ratio(X) / self.scale)[:, None]
+        if sparse.issparse(features):
+            return sparse.hstack([features, ratio], format="csr")
+        return np.hstack([features, ratio])

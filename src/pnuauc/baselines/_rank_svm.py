@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pnuauc._design import Design
 from pnuauc._pairs import between
 from pnuauc.baselines._common import (
     ByRole,
     Coordinates,
-    Features,
     LinearRanker,
     minimise_scores,
     pair_gradient,
@@ -46,7 +46,7 @@ class RankSVM(LinearRanker):
     ----------
     pairs : {"auto", "pu", "pn"}, default="auto"
         "auto" pairs P with U where there are unlabelled rows, else with N.
-    basis, n_basis, width, random_state
+    basis, n_centers, width, random_state
         Feature map, as in :class:`pnuauc.AUCClassifier`.
     alpha : float, default=0.1
         Ridge.
@@ -81,7 +81,7 @@ class RankSVM(LinearRanker):
         self,
         pairs: str = "auto",
         basis: Any = "gaussian",
-        n_basis: int = 200,
+        n_centers: int = 200,
         width: float | str = "median",
         alpha: float = 0.1,
         positive_label: Any = None,
@@ -93,7 +93,7 @@ class RankSVM(LinearRanker):
     ) -> None:
         self.pairs = pairs
         self.basis = basis
-        self.n_basis = n_basis
+        self.n_centers = n_centers
         self.width = width
         self.alpha = alpha
         self.positive_label = positive_label
@@ -109,11 +109,11 @@ class RankSVM(LinearRanker):
         self.pairs_ = self._choose_pairs(roles)
         low = "U" if self.pairs_ == "pu" else "N"
         rows = {role: i for role, i in row_numbers(roles).items() if role in ("P", low)}
-        self.basis_ = make_basis(self.basis, self.n_basis, self.width, self.random_state)
+        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state)
         self.basis_.fit(X)
-        features = Features.of(self.basis_, X, rows)
-        self._solve(features, low)
-        scores = features.scores(self.coef_)
+        design = Design.of(X, rows, self.basis_)
+        self._solve(design, low)
+        scores = design.scores(self.coef_)
         value = between("hinge", scores["P"], scores[low])
         self.objective_ = value + self.alpha * float(self.coef_ @ self.coef_)
         self._set_threshold(scores["P"], scores[low])
@@ -127,13 +127,13 @@ class RankSVM(LinearRanker):
         roles.require("positive", low, purpose=f'RankSVM on "{kind}" pairs')
         return kind
 
-    def _solve(self, features: Features, low: str) -> None:
+    def _solve(self, design: Design, low: str) -> None:
         curvature = None
-        if features.few:
+        if design.few:
             risk = Risk("pairs", (Part("pairs", 1.0, (Term(1.0, "P", low),)),))
-            curvature = risk.quadratic_form(features.moments()).quadratic
+            curvature = risk.quadratic_form(design.moments()).quadratic
         coordinates = Coordinates(curvature, self.alpha)
-        self.coef_: NDArray[np.float64] = np.zeros(features.n_features)
+        self.coef_: NDArray[np.float64] = np.zeros(design.n_features)
         self.n_iter_, width, last = 0, _WIDEST, min(4.0 * self.tol, _WIDEST)
         while True:
             loss = SmoothedHinge(width)
@@ -143,7 +143,7 @@ class RankSVM(LinearRanker):
                 return value, {"P": high, low: below}
 
             found = minimise_scores(
-                objective, features, self.alpha, self.coef_, coordinates, self.max_iter, self.tol
+                objective, design, self.alpha, self.coef_, coordinates, self.max_iter, self.tol
             )
             self.coef_ = found.coef
             self.n_iter_ += found.n_iter

@@ -6,8 +6,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from pnuauc._design import Design
 from pnuauc._solvers import solve_ridge
-from pnuauc.baselines._common import Features, LinearRanker, row_numbers
+from pnuauc.baselines._common import LinearRanker, row_numbers
 from pnuauc.basis import make_basis
 from pnuauc.risks import Part, Risk, Term
 
@@ -46,7 +47,7 @@ class SAMULT(LinearRanker):
     ----------
     gamma : float in [0, 1], default=0.5
         Weight of the pairs with unlabelled rows. Without unlabelled rows the objective is R_PN.
-    basis, n_basis, width, random_state
+    basis, n_centers, width, random_state
         Feature map, as in :class:`pnuauc.AUCClassifier`.
     alpha : float, default=0.1
         Ridge.
@@ -64,7 +65,7 @@ class SAMULT(LinearRanker):
         self,
         gamma: float = 0.5,
         basis: Any = "gaussian",
-        n_basis: int = 200,
+        n_centers: int = 200,
         width: float | str = "median",
         alpha: float = 0.1,
         positive_label: Any = None,
@@ -74,7 +75,7 @@ class SAMULT(LinearRanker):
     ) -> None:
         self.gamma = gamma
         self.basis = basis
-        self.n_basis = n_basis
+        self.n_centers = n_centers
         self.width = width
         self.alpha = alpha
         self.positive_label = positive_label
@@ -88,10 +89,10 @@ class SAMULT(LinearRanker):
         risk = samult_risk(self.gamma)  # read first, so that a bad gamma is told in any setting
         if not roles.n_unlabeled:
             risk = samult_risk(0.0)
-        self.basis_ = make_basis(self.basis, self.n_basis, self.width, self.random_state)
+        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state)
         self.basis_.fit(X)
-        features = Features.of(self.basis_, X, row_numbers(roles))
-        self.coef_ = solve_ridge(risk.quadratic_form(features.moments()), [self.alpha]).coef[0]
-        scores = features.scores(self.coef_)
+        design = Design.of(X, row_numbers(roles), self.basis_)
+        self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha]).coef[0]
+        scores = design.scores(self.coef_)
         self._set_threshold(scores["P"], scores["N"])
         return self

@@ -11,7 +11,23 @@ from numpy.typing import NDArray
 from pnuauc._shown import ShownAsTable
 from pnuauc.selection._criterion import Criterion
 
-__all__ = ["Candidates", "Choice", "SelectionReport", "average", "explain", "order_of", "pick"]
+__all__ = [
+    "PAPER_ALPHAS",
+    "PAPER_ETAS",
+    "PAPER_WIDTHS",
+    "Candidates",
+    "Choice",
+    "SelectionReport",
+    "average",
+    "explain",
+    "order_of",
+    "pick",
+]
+
+#: The paper's grids: widths in multiples of the median distance, ridges, weights of U.
+PAPER_WIDTHS = ("0.125*median", "0.25*median", "0.5*median", "1*median", "2*median")
+PAPER_ALPHAS = (1e-3, 1e-2, 1e-1, 1e0, 1e1)
+PAPER_ETAS = tuple(round(0.1 * k, 1) for k in range(-9, 10))
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +45,10 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.eta)
+
+    def parameters(self, i: int) -> dict[str, float]:
+        """Width, eta and ridge of candidate i."""
+        return {name: float(getattr(self, name)[i]) for name in ("width", "eta", "alpha")}
 
 
 @dataclass(frozen=True, eq=False)

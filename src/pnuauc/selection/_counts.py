@@ -6,7 +6,7 @@ pass by in blocks and are never kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,16 @@ class FoldCounts:
         shape = (len(positive), positive.shape[1] + negative.shape[1])
         nothing = np.zeros(shape, dtype=np.int64)
         return cls(positive, negative, nothing, nothing, 0)
+
+    @property
+    def marks(self) -> NDArray[np.floating]:
+        """Scores of the labelled rows, positive ones first, shape (c, n_P + n_N)."""
+        return np.concatenate([self.positive, self.negative], axis=1)
+
+    def with_unlabelled(self, found: NDArray[np.int64], n_unlabeled: int) -> FoldCounts:
+        """The same with counts of unlabelled rows, shape (c, 2 (n_P + n_N)): below, and upto."""
+        below, upto = np.split(found, 2, axis=1)
+        return replace(self, below=below, upto=upto, n_unlabeled=n_unlabeled)
 
     def of(self, candidates: NDArray[np.bool_]) -> FoldCounts:
         """The same for some of the candidates."""

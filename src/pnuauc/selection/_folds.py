@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-__all__ = ["FoldedRows", "fold_rows"]
+__all__ = ["FoldedRows", "deal_folds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +24,12 @@ class FoldedRows:
         return sum(map(len, self.rows.get(role, [])))
 
 
-def fold_rows(
-    rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, labels: Any, random_state: Any
+def deal_folds(
+    rows: Mapping[str, NDArray[np.intp]],
+    cv: Any,
+    X: Any = None,
+    labels: Any = None,
+    random_state: Any = None,
 ) -> FoldedRows:
     """Split the rows of every role into folds.
 
@@ -35,16 +39,17 @@ def fold_rows(
     cv : int or splitter
         An int deals the rows of each role out at random. A splitter's ``split(X, labels)`` must
         give test sets that share no row; rows in no test set are always trained on.
-    labels : ndarray, shape (n,)
-        1, 0 and NaN: what the splitter sees as y.
+    X, labels : ndarray, shapes (n, d) and (n,)
+        What a splitter sees as X and y; labels are 1, 0 and NaN.
 
     Fewer positives (or negatives) than folds: as many folds as there are.
     """
-    labelled = [len(rows[role]) for role in "PN" if len(rows[role])]
+    n_positive, n_negative = (len(rows.get(role, ())) for role in "PN")
+    labelled = [n for n in (n_positive, n_negative) if n]
     if min(labelled) < 2:
         raise ValueError(
             "Cross-validation needs at least 2 rows of each labelled class that is present; "
-            f"there are {len(rows['P'])} positive and {len(rows['N'])} negative rows. "
+            f"there are {n_positive} positive and {n_negative} negative rows. "
             "Use AUCClassifier with fixed settings instead."
         )
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):

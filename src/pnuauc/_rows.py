@@ -1,0 +1,366 @@
+"""Rows, wherever they live: the one way in which they are visited.
+
+A visitor holds the rows of one role and answers two questions, :meth:`Rows.fold` and
+:meth:`Rows.map`. Everything that looks at unlabelled rows (moments, scores, counts, thresholds,
+samples) is a call of one of the two, so that rows in files or on other machines are one more
+implementation of them. :class:`ArrayRows` is the one for rows in memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pnuauc._threads import one_blas_thread
+
+__all__ = [
+    "ArrayRows",
+    "Block",
+    "Rows",
+    "SomeRows",
+    "array_rows",
+    "block_length",
+    "count_rows",
+    "map_blocks",
+    "row_blocks",
+]
+
+#: Bytes of one block of features (of one scale): measured best of 1.5, 3 and 6 MiB.
+BLOCK_BYTES = 6 * 2**20
+#: Features of all rows are kept between visits while they fit this many bytes.
+CACHE_BYTES = 512 * 2**20
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows of a visitor.
+
+    n : int
+        How many rows.
+    read : callable() -> ndarray or CSR, shape (n, d)
+        Gives the rows; called when they are asked for, so that kept features cost no reading.
+    start : int
+        How many rows of the visitor come before these.
+    fold : ndarray of int, shape (n,), or None
+        The fold in which each row is held out.
+    weight : ndarray, shape (n,), or None
+        Frequency weights.
+    store : FeatureStore or None
+        Where features are kept between visits; None keeps nothing.
+    """
+
+    n: int
+    read: Callable[[], Any]
+    start: int = 0
+    fold: NDArray[np.intp] | None = None
+    weight: NDArray[np.float64] | None = None
+    store: FeatureStore | None = None
+
+    def __len__(self) -> int:
+        return self.n
+
+    @functools.cached_property
+    def X(self) -> Any:
+        """The rows, shape (n, d)."""
+        return self.read()
+
+    @property
+    def place(self) -> slice:
+        """Where these rows stand among all rows of the visitor."""
+        return slice(self.start, self.start + len(self))
+
+    def features(self, basis: Any) -> Any:
+        """phi(x) of the rows, shape (n, number of features)."""
+        if self.store is None:
+            return basis.features(self.X)
+        return self.store.get("features", basis, self, lambda: basis.features(self.X))
+
+    def scales(self, basis: Any) -> Iterable[tuple[int, Any]]:
+        """(j, features of scale j) for every scale; each holds good until the next is asked for."""
+        if self.store is None or not self.store.has_room(basis, self):
+            return basis.scales(self.X)
+        return self.store.get(
+            "scales", basis, self, lambda: [(j, f.copy()) for j, f in basis.scales(self.X)]
+        )
+
+    def take(self, wanted: NDArray[np.bool_], start: int) -> Block:
+        """Some of the rows, which are rows number ``start`` and following of another visitor."""
+        if wanted.all():
+            return replace(self, start=start)
+        index = np.flatnonzero(wanted)
+        return Block(
+            len(index),
+            lambda: self.X[index],
+            start,
+            None if self.fold is None else self.fold[wanted],
+            None if self.weight is None else self.weight[wanted],
+        )
+
+    def by_fold(self) -> Iterator[tuple[int, Block]]:
+        """(fold, its rows) for every fold that has rows here."""
+        assert self.fold is not None
+        for k in np.unique(self.fold):
+            yield int(k), self.take(self.fold == k, self.start)
+
+
+class FeatureStore:
+    """Features of one block, kept between visits as long as a budget lasts that blocks share."""
+
+    def __init__(self, budget: list[float]) -> None:
+        self._budget, self._found = budget, dict[tuple[str, int], tuple[Any, Any]]()
+
+    def has_room(self, basis: Any, block: Block) -> bool:
+        """Whether features are here already, or would still fit."""
+        known = any(of is basis for of, _ in self._found.values())
+        return known or _feature_bytes(basis, len(block)) <= self._budget[0]
+
+    def get(self, what: str, basis: Any, block: Block, make: Callable[[], Any]) -> Any:
+        """What ``make`` gives, made once if it fits."""
+        # the basis is kept as well: its id must not be given to another one
+        found = self._found.get((what, id(basis)))
+        if found is not None:
+            return found[1]
+        made, size = make(), _feature_bytes(basis, len(block))
+        if size <= self._budget[0]:
+            self._budget[0] -= size
+            self._found[what, id(basis)] = basis, made
+        return made
+
+
+def _feature_bytes(basis: Any, n_rows: int) -> int:
+    """Size of the features of some rows; those that are the rows themselves cost nothing more."""
+    return 0 if basis.row_sized else n_rows * basis.n_features * basis.n_scales * 8
+
+
+class Rows(Protocol):
+    """The rows of one role. Blocks come in a fixed order that no setting of speed changes."""
+
+    def fold(
+        self,
+        summarise: Callable[[Block], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """merge(... merge(merge(zero, summarise(b1)), summarise(b2)) ...) over the blocks.
+
+        ``merge`` is associative, so that an implementation may merge neighbours first.
+        """
+        ...
+
+    def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
+        """function(b1), function(b2), ... in the order of the blocks."""
+        ...
+
+
+class ArrayRows:
+    """Rows of an array or CSR matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR, shape (n, d)
+    index : ndarray, shape (m,), optional
+        The rows that belong here; all by default.
+    fold : ndarray of int, shape (m,), optional
+        Ascending; no block crosses the border of two folds.
+    weight : ndarray, shape (m,), optional
+    block_size : int, optional
+        Rows per block.
+    budget : list of one number, optional
+        Bytes left for features that are kept between visits.
+    n_threads : int, default=1
+    seen : callable(number of rows), optional
+        Told of every block that was visited.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        index: NDArray[np.intp] | None = None,
+        fold: NDArray[np.intp] | None = None,
+        weight: NDArray[np.float64] | None = None,
+        *,
+        block_size: int = 8192,
+        budget: list[float] | None = None,
+        n_threads: int = 1,
+        seen: Callable[[int], None] = lambda n: None,
+    ) -> None:
+        self.X, self.index, self._fold, self.weight = X, index, fold, weight
+        n = X.shape[0] if index is None else len(index)
+        ends = [n] if fold is None else [*np.flatnonzero(np.diff(fold)) + 1, n]
+        starts = [0, *ends[:-1]]
+        self._places = [
+            slice(start + block.start, start + block.stop)
+            for start, end in zip(starts, ends, strict=True)
+            for block in row_blocks(end - start, block_size)
+        ]
+        self._stores = [None if budget is None else FeatureStore(budget) for _ in self._places]
+        self._n_threads, self._seen = n_threads, seen
+
+    def _block(self, i: int) -> Block:
+        place = self._places[i]
+        where = place if self.index is None else self.index[place]
+        return Block(
+            place.stop - place.start,
+            lambda: self.X[where],
+            place.start,
+            None if self._fold is None else self._fold[place],
+            None if self.weight is None else self.weight[place],
+            self._stores[i],
+        )
+
+    def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
+        """function(block) for every block, in order; threads change the time only."""
+        found = map_blocks(
+            lambda i: function(self._block(i)), range(len(self._places)), self._n_threads
+        )
+        for place, result in zip(self._places, found, strict=True):
+            self._seen(place.stop - place.start)
+            yield result
+
+    def fold(
+        self,
+        summarise: Callable[[Block], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all blocks, in order."""
+        total = zero
+        for summary in self.map(summarise):
+            total = merge(total, summary)
+        return total
+
+
+class SomeRows:
+    """Some of the rows of another visitor: those where ``wanted(block)`` is true."""
+
+    def __init__(self, rows: Rows, wanted: Callable[[Block], NDArray[np.bool_]]) -> None:
+        self.rows, self.wanted = rows, wanted
+        sizes = list(rows.map(lambda block: (block.start, int(wanted(block).sum()))))
+        ends = np.cumsum([n for _, n in sizes])
+        self._starts = {
+            start: int(end - n) for (start, n), end in zip(sizes, ends, strict=True) if n
+        }
+
+    def _apply(self, function: Callable[[Block], _Result]) -> Callable[[Block], Any]:
+        wanted, starts = self.wanted, self._starts
+
+        def apply(block: Block) -> tuple[_Result] | None:
+            if block.start not in starts:
+                return None
+            return (function(block.take(wanted(block), starts[block.start])),)
+
+        return apply
+
+    def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
+        """function(block) for every block that has wanted rows, in order."""
+        for found in self.rows.map(self._apply(function)):
+            if found is not None:
+                yield found[0]
+
+    def fold(
+        self,
+        summarise: Callable[[Block], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all blocks that have wanted rows, in order."""
+
+        def merged(a: Any, b: Any) -> Any:
+            if a is None or b is None:
+                return a if b is None else b
+            return (merge(a[0], b[0]),)
+
+        (total,) = self.rows.fold(self._apply(summarise), merged, (zero,))
+        return total
+
+
+def array_rows(
+    X: Any,
+    index: Mapping[str, NDArray[np.intp] | Sequence[NDArray[np.intp]]],
+    basis: Any,
+    weight: NDArray[np.float64] | None = None,
+    *,
+    block_size: int | None = None,
+    n_threads: int = 1,
+    seen: Callable[[int], None] = lambda n: None,
+) -> dict[str, ArrayRows]:
+    """A visitor of each role's rows; roles without rows are left out.
+
+    index : dict of role letter -> row numbers, or a list of them, one array per fold
+    basis : fitted basis; the size of its features settles blocks and what is kept
+    weight : ndarray, shape (n,), optional
+    """
+    found: dict[str, tuple[NDArray[np.intp], NDArray[np.intp] | None]] = {}
+    for role, rows in index.items():
+        if isinstance(rows, np.ndarray):
+            found[role] = rows, None
+        else:
+            sizes = list(map(len, rows))
+            found[role] = np.concatenate(rows), np.repeat(np.arange(len(rows)), sizes)
+    n = sum(len(rows) for rows, _ in found.values())
+    size = _feature_bytes(basis, n)
+    budget = [float(CACHE_BYTES)] if size <= CACHE_BYTES else None
+    return {
+        role: ArrayRows(
+            X,
+            rows,
+            fold,
+            None if weight is None else np.asarray(weight[rows], dtype=np.float64),
+            block_size=block_size or block_length(X, basis),
+            budget=budget,
+            n_threads=n_threads,
+            seen=seen,
+        )
+        for role, (rows, fold) in found.items()
+        if len(rows)
+    }
+
+
+def block_length(X: Any, basis: Any) -> int:
+    """Rows per block, so that a block of features stays in a core's cache and suits BLAS."""
+    if basis.row_sized and sparse.issparse(X):
+        row_bytes = 2 * X.data.nbytes // max(X.shape[0], 1)
+    else:
+        row_bytes = np.dtype(X.dtype).itemsize * basis.n_features
+    return int(np.clip(BLOCK_BYTES // max(row_bytes, 1), 256, 8192))
+
+
+def count_rows(rows: Rows) -> int:
+    """How many rows a visitor has."""
+    return rows.fold(len, lambda a, b: a + b, 0)
+
+
+def row_blocks(n_rows: int, block_size: int) -> list[slice]:
+    """Slices that cover 0..n_rows in steps of ``block_size``."""
+    return [slice(i, min(i + block_size, n_rows)) for i in range(0, n_rows, block_size)]
+
+
+_Item = TypeVar("_Item")
+
+
+def map_blocks(
+    function: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int = 1
+) -> Iterator[_Result]:
+    """function(item) for every item, in order, by threads; BLAS gets one thread meanwhile."""
+    if n_threads <= 1:
+        yield from map(function, items)
+        return
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+        pending: deque[Any] = deque()
+        for item in items:
+            pending.append(pool.submit(function, item))
+            # a short queue: results wait to be taken, and each may be large
+            if len(pending) > 2 * n_threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

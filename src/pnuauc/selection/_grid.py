@@ -1,0 +1,328 @@
+"""The trained grid: the one place where candidates are fitted and judged."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from pnuauc._design import Design, ranking_threshold
+from pnuauc._linear import LinearModel
+from pnuauc._rows import Rows, SomeRows, array_rows, count_rows, map_blocks
+from pnuauc._threads import one_blas_thread
+from pnuauc.losses import Loss, get_loss
+from pnuauc.risks import pnu_risk
+from pnuauc.selection._choice import (
+    Candidates,
+    Choice,
+    SelectionReport,
+    average,
+    explain,
+    pick,
+)
+from pnuauc.selection._counts import FoldCounts
+from pnuauc.selection._criterion import Criterion, validation_risks
+from pnuauc.selection._folds import FoldedRows
+from pnuauc.selection._heldout import count_held_out
+from pnuauc.selection._trainers import Fitted, Trainer, make_trainer
+
+__all__ = ["ChosenModel", "TrainedGrid"]
+
+#: Rows scored to compare the final ranking with that of eta = 0.
+_COMPARED_ROWS = 2000
+
+
+class TrainedGrid:
+    """All combinations of scale, eta and ridge, each trained without one fold and judged on it.
+
+    Parameters
+    ----------
+    rows : dict of role letter ("P", "N", "U") -> visitor of its rows, with folds
+    basis : fitted basis; its scales are candidates
+    etas : sequence of float
+        Weights of U in the PNU risk; with two roles the one eta that uses both
+        (PN 0, PU 1, NU -1).
+    alphas : sequence of float
+        Ridges.
+    prior : float or None
+        Share of positives among the unlabelled rows.
+    n_folds : int
+    loss : str or Loss, default="squared"
+    n_threads : int, default=1
+    max_iter, tol : limits of the iterative solver (losses other than squared)
+
+    Attributes
+    ----------
+    candidates : Candidates
+        Parameters of every candidate.
+    counts : list of FoldCounts
+        After :meth:`train`: how the held-out rows of each fold rank under every candidate.
+    usable : ndarray of bool, shape (n_candidates,)
+        Whether a candidate had a minimum on every fold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pnuauc.basis import MultiscaleBasis
+    >>> from pnuauc.selection import deal_folds
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 2))
+    >>> X[:10] += 2.0
+    >>> rows = {"P": np.arange(10), "N": np.arange(10, 30), "U": np.arange(30, 60)}
+    >>> basis = MultiscaleBasis(20, ("median", "2*median"), random_state=0).fit(X)
+    >>> folds = deal_folds(rows, 5, random_state=0)
+    >>> grid = TrainedGrid.from_arrays(X, folds, basis, (0.0, 0.5), (0.1, 1.0), prior=0.1).train()
+    >>> model = grid.choose("average", "combined").model
+    >>> model.score(X).shape
+    (60,)
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[str, Rows],
+        basis: Any,
+        etas: Sequence[float],
+        alphas: Sequence[float],
+        prior: float | None,
+        *,
+        n_folds: int,
+        loss: str | Loss = "squared",
+        n_threads: int = 1,
+        max_iter: int = 500,
+        tol: float = 1e-6,
+    ) -> None:
+        self.rows, self.basis, self.prior, self.n_folds = dict(rows), basis, prior, n_folds
+        self.risks = [pnu_risk(float(eta), prior) for eta in etas]
+        self.alphas = [float(alpha) for alpha in alphas]
+        self.candidates = Candidates.from_grid(basis.scale_widths, etas, self.alphas)
+        self.loss, self.n_threads = get_loss(loss), n_threads
+        self.max_iter, self.tol = max_iter, tol
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        folds: FoldedRows,
+        basis: Any,
+        etas: Sequence[float],
+        alphas: Sequence[float],
+        prior: float | None,
+        *,
+        weight: NDArray[np.float64] | None = None,
+        block_size: int | None = None,
+        n_threads: int = 1,
+        tick: Callable[[str, float], None] = lambda stage, share: None,
+        **options: Any,
+    ) -> TrainedGrid:
+        """A grid on rows in memory, X of shape (n, d), dealt to folds by :func:`deal_folds`."""
+        meter = _Meter(sum(map(folds.size, folds.rows)), tick)
+        rows = array_rows(
+            X,
+            folds.rows,
+            basis,
+            weight,
+            block_size=block_size,
+            n_threads=n_threads,
+            seen=meter,
+        )
+        return cls(
+            rows, basis, etas, alphas, prior, n_folds=folds.n_folds, n_threads=n_threads, **options
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(n_scales, n_etas, n_alphas)."""
+        return self.basis.n_scales, len(self.risks), len(self.alphas)
+
+    @property
+    def setting(self) -> str:
+        """Letters of the roles that have rows: "PN", "PU", "NU" or "PNU"."""
+        return "".join(role for role in "PNU" if role in self.rows)
+
+    def train(self) -> TrainedGrid:
+        """Fit every candidate without each fold, and judge it on that fold."""
+        self._trainer: Trainer = make_trainer(
+            self.rows, self.basis, self.risks, self.alphas, self.loss, self.max_iter, self.tol
+        )
+        n_scales, n_etas, _ = self.shape
+        jobs = [(out, j, range(n_etas)) for out in range(self.n_folds) for j in range(n_scales)]
+        parts = self._run(jobs)
+        fitted = [
+            Fitted.joined(parts[k * n_scales : (k + 1) * n_scales]) for k in range(self.n_folds)
+        ]
+        self.counts: list[FoldCounts] = count_held_out(self.rows, self.basis, fitted)
+        self.usable = ~np.any([np.isnan(f.coef[:, 0]) for f in fitted], axis=0)
+        return self
+
+    def choose(
+        self, selection: str = "average", validation: str = "combined", temperature: float = 0.5
+    ) -> ChosenModel:
+        """The model that the validation speaks for, fitted on all rows.
+
+        Parameters
+        ----------
+        selection : "average" (all candidates, weighted) or "paper" (the single best)
+        validation : a criterion (see :func:`validation_risks`), or "pn": only candidates of
+            eta = 0, judged by labelled pairs alone
+        temperature : of the average, in standard errors of a validation risk
+        """
+        criterion = self.judge(validation)
+        if selection == "paper":
+            choice = pick(criterion.mean, self.candidates)
+        else:
+            choice = average(criterion, self.candidates, temperature)
+        return ChosenModel(self, criterion, choice)
+
+    def judge(self, validation: str) -> Criterion:
+        """One validation risk per candidate and fold."""
+        usable, setting, prior = self.usable, self.setting, self.prior
+        if validation == "pn":
+            usable, setting, prior = usable & (self.candidates.eta == 0), "PN", None
+            validation = "paper"
+        return validation_risks(
+            self.counts, self.candidates.eta, setting, prior, validation, usable
+        )
+
+    def fit_all(self, kept: NDArray[np.intp]) -> Fitted:
+        """The given candidates on all rows, corrected where there is no minimum."""
+        scale, eta, ridge = np.unravel_index(kept, self.shape)
+        jobs = [(None, int(j), np.unique(eta[scale == j]).tolist()) for j in np.unique(scale)]
+        place = {
+            (j, e): first * len(self.alphas)
+            for first, (j, e) in enumerate((j, e) for _, j, etas in jobs for e in etas)
+        }
+        everything = Fitted.joined(self._run(jobs))
+        return everything.take(
+            np.array([place[j, e] + a for j, e, a in zip(scale, eta, ridge, strict=True)])
+        )
+
+    def _run(self, jobs: Sequence[Any]) -> list[Fitted]:
+        # many small systems: BLAS threads cost more than they give, threads over systems do not
+        with one_blas_thread():
+            return list(map_blocks(lambda job: self._trainer.train(*job), jobs, self.n_threads))
+
+    def threshold(self, model: LinearModel) -> float:
+        """The score that a share ``prior`` of the unlabelled rows exceeds."""
+        return ranking_threshold(Design(self.rows, model.basis), model.coef, self.prior)
+
+    def rank_correlation(self, one: LinearModel, other: LinearModel) -> float | None:
+        """Spearman correlation of two models' scores on evenly spaced rows of all roles."""
+        n = sum(map(count_rows, self.rows.values()))
+        step = max(1, n // _COMPARED_ROWS)
+        some = {
+            role: SomeRows(rows, lambda b: (b.start + np.arange(len(b))) % step == 0)
+            for role, rows in self.rows.items()
+        }
+        ours, theirs = (
+            np.concatenate(list(Design(some, m.basis).scores(m.coef).values()))
+            for m in (one, other)
+        )
+        if np.ptp(ours) == 0 or np.ptp(theirs) == 0:
+            return None
+        return float(spearmanr(ours, theirs).statistic)
+
+
+class _Meter:
+    """Rows seen -> share done; two visits of every row are the whole work."""
+
+    def __init__(self, n_rows: int, tick: Callable[[str, float], None]) -> None:
+        self.total, self.done, self.tick = 2 * n_rows, 0, tick
+
+    def __call__(self, n: int) -> None:
+        self.done += n
+        if self.done <= self.total:
+            self.tick("rows", self.done / self.total)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenModel:
+    """What :meth:`TrainedGrid.choose` answers: models, and what to tell about them.
+
+    Attributes
+    ----------
+    model : LinearModel
+        The choice: the weighted mean of the kept candidates' standardised scores, or the one.
+    best : LinearModel
+        The candidate of lowest validation risk.
+    report : SelectionReport
+    n_corrected : int
+        Kept candidates whose empirical risk had no minimum and was corrected.
+    n_iter : int
+    """
+
+    grid: TrainedGrid
+    criterion: Criterion
+    choice: Choice
+
+    @functools.cached_property
+    def _fitted(self) -> Fitted:
+        return self.grid.fit_all(self.choice.kept)
+
+    @functools.cached_property
+    def model(self) -> LinearModel:
+        """sum_c weight_c w_c / spread_c, per scale; only the kept scales are kept."""
+        fitted, kept = self._fitted, self.choice.kept
+        scale = np.unravel_index(kept, self.grid.shape)[0]
+        # one candidate keeps its own scale; several must speak the same language first
+        spread = np.where(fitted.spread > 0, fitted.spread, 1.0) if len(kept) > 1 else 1.0
+        shares = (self.choice.weights / spread)[:, None] * fitted.coef
+        wanted = np.unique(scale)
+        coef = np.concatenate([shares[scale == j].sum(axis=0) for j in wanted])
+        basis = self.grid.basis.keep(wanted.tolist())
+        return LinearModel(basis, coef, self.best.parameters, bool(self.n_corrected))
+
+    @functools.cached_property
+    def best(self) -> LinearModel:
+        """The candidate of lowest validation risk alone."""
+        return self._alone(int(self.choice.kept[0]), self._fitted)
+
+    def _alone(self, index: int, fitted: Fitted) -> LinearModel:
+        basis = self.grid.basis.scale(int(np.unravel_index(index, self.grid.shape)[0]))
+        parameters = self.grid.candidates.parameters(index)
+        return LinearModel(basis, fitted.coef[0], parameters, bool(fitted.corrected[0]))
+
+    @property
+    def n_corrected(self) -> int:
+        return int(self._fitted.corrected.sum())
+
+    @property
+    def n_iter(self) -> int:
+        return self._fitted.n_iter
+
+    @functools.cached_property
+    def report(self) -> SelectionReport:
+        """Why this model, and what the unlabelled rows changed."""
+        candidates, correlation = self.grid.candidates, None
+        labelled_only = np.flatnonzero(candidates.eta == 0)
+        if self.grid.setting == "PNU" and len(labelled_only):
+            index = labelled_only[np.nanargmin(self.criterion.mean[labelled_only])]
+            other = self._alone(int(index), self.grid.fit_all(np.array([index])))
+            correlation = self.grid.rank_correlation(self.model, other)
+        return explain(self.criterion, candidates, self.choice, correlation)
+
+    def table(self) -> dict[str, Any]:
+        """Every candidate with its validation risks and weight: ``cv_results_``."""
+        mean, candidates = self.criterion.mean, self.grid.candidates
+        order = np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
+        values = np.where(np.isnan(mean), np.inf, mean)[order]
+        rank = np.empty(len(mean), dtype=np.int32)
+        rank[order] = 1 + np.searchsorted(values, values, side="left")
+        weight = np.zeros(len(mean))
+        weight[self.choice.kept] = self.choice.weights
+        return {
+            "param_width": candidates.width,
+            "param_eta": candidates.eta,
+            "param_alpha": candidates.alpha,
+            "params": [candidates.parameters(i) for i in range(len(mean))],
+            **{f"split{k}_test_risk": r for k, r in enumerate(self.criterion.fold_risks)},
+            "mean_test_risk": mean,
+            "std_test_risk": self.criterion.std,
+            "mean_test_score": 1.0 - mean,
+            "rank_test_risk": rank,
+            "weight": weight,
+        }

@@ -1,0 +1,102 @@
+"""Every candidate scores the rows held out of its training, and the scores are counted.
+
+Labelled rows are few, and their scores are kept: they are the marks. Unlabelled rows pass by in
+blocks and leave behind how many of them lie below each mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc._rows import Block, Rows
+from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
+from pnuauc.selection._trainers import Fitted
+
+__all__ = ["count_held_out"]
+
+
+def count_held_out(
+    rows: Mapping[str, Rows], basis: Any, fitted: Sequence[Fitted]
+) -> list[FoldCounts]:
+    """How the rows of each fold rank under the candidates trained without it.
+
+    fitted : one per fold, candidates in the order (scale, eta, ridge); those without coefficients
+        are not scored, and all their scores are zero
+    """
+    score = _FoldScores(basis, fitted)
+    marks = {role: score.labelled(rows.get(role)) for role in "PN"}
+    labelled = [FoldCounts.from_labelled(p, n) for p, n in zip(marks["P"], marks["N"], strict=True)]
+    if "U" not in rows:
+        return labelled
+    wanted = [with_next_above(c.marks) for c in labelled]
+
+    def count(block: Block) -> dict[int, tuple[NDArray[np.int64], int]]:
+        return {k: (score.below(k, part, wanted[k]), len(part)) for k, part in score.parts(block)}
+
+    nothing: dict[int, Any] = {}
+    found = rows["U"].fold(count, _add_counts, nothing)
+    return [c.with_unlabelled(*found[k]) if k in found else c for k, c in enumerate(labelled)]
+
+
+def _add_counts(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
+    merged = dict(a)
+    for k, (below, n) in b.items():
+        merged[k] = (a[k][0] + below, a[k][1] + n) if k in a else (below, n)
+    return merged
+
+
+class _FoldScores:
+    """Coefficients by fold and scale, and what they make of a block."""
+
+    def __init__(self, basis: Any, fitted: Sequence[Fitted]) -> None:
+        self.basis, self.n_candidates = basis, len(fitted[0].coef)
+        self.places: list[list[NDArray[np.intp]]] = []
+        self.coefs: list[list[NDArray[np.float64]]] = []
+        for one in fitted:
+            usable = np.flatnonzero(~np.isnan(one.coef[:, 0]))
+            scale = usable // (self.n_candidates // basis.n_scales)
+            places = [usable[scale == j] for j in range(basis.n_scales)]
+            self.places.append(places)
+            self.coefs.append([one.coef[index] for index in places])
+
+    def parts(self, block: Block) -> Iterator[tuple[int, Block]]:
+        """(fold, its rows), without the rows that are never held out."""
+        return ((k, part) for k, part in block.by_fold() if k < len(self.places))
+
+    def scores(self, k: int, block: Block) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """(candidates of a scale, their scores, shape (candidates, rows)) for every scale."""
+        for j, features in block.scales(self.basis):
+            coef = self.coefs[k][j].astype(features.dtype, copy=False)
+            if isinstance(features, np.ndarray):
+                yield self.places[k][j], coef @ features.T
+            else:
+                yield self.places[k][j], np.ascontiguousarray((features @ coef.T).T)
+
+    def whole(self, k: int, block: Block) -> NDArray[Any]:
+        """Scores of all candidates, shape (n_candidates, rows)."""
+        out = np.zeros((self.n_candidates, len(block)), dtype=block.X.dtype)
+        for index, scores in self.scores(k, block):
+            out[index] = scores
+        return out
+
+    def labelled(self, rows: Rows | None) -> list[NDArray[Any]]:
+        """Scores of a role's rows by fold."""
+        found: list[list[NDArray[Any]]] = [[] for _ in self.places]
+        if rows is not None:
+            for parts in rows.map(lambda b: [(k, self.whole(k, p)) for k, p in self.parts(b)]):
+                for k, scores in parts:
+                    found[k].append(scores)
+        nothing = np.zeros((self.n_candidates, 0))
+        return [np.concatenate(parts, axis=1) if parts else nothing for parts in found]
+
+    def below(self, k: int, block: Block, marks: NDArray[Any]) -> NDArray[np.int64]:
+        """How many rows lie below each mark, scale by scale: a scale's scores are still in the
+        cache when they are sorted."""
+        found = np.zeros(marks.shape, dtype=np.int64)
+        for index, scores in self.scores(k, block):
+            found[index] = count_below(marks[index], scores)
+        return found
