@@ -56,6 +56,7 @@ KINDS = {
     "coverage": "experiments.coverage:COVERAGE",
     "weights": "experiments.coverage:WEIGHTS",
     "indefinite": "experiments.indefinite:INDEFINITE",
+    "auto": "experiments.auto:AUTO",
 }
 
 

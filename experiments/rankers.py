@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from experiments import tables
 from experiments.config import Job, Method, Setting
 from experiments.kinds import Kind
-from pnuauc import AUCClassifierCV
+from pnuauc import AUCClassifierCV, AutoAUCClassifier
 from pnuauc.baselines import BASELINES
 from pnuauc.basis import LinearKernelBasis, MultiscaleBasis
 from pnuauc.datasets import GENERATORS, TEXT, PNUSample, load, sample_pnu
@@ -243,13 +243,40 @@ def _baseline(job: Job, sample: PNUSample) -> Rows:
     ]
 
 
+def _auto(job: Job, sample: PNUSample) -> Rows:
+    """The committee; ``chosen`` holds its weights and what it said of the top of U, and the truth."""
+    (method,) = job.methods
+    y = np.where(sample.y == -1, np.nan, sample.y.astype(float))
+    start, cpu = time.perf_counter(), time.process_time()
+    prior = _prior(sample.X, y, job)
+    model = AutoAUCClassifier(
+        prior=prior, cv=method.settings["cv"], verbose=False, random_state=job.seed
+    ).fit(sample.X, y)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    top, order = [], np.argsort(-model.decision_function(sample.X[sample.y == -1]), kind="stable")
+    for said in model.top_positives((20, 100, 500)):
+        truth = int(sample.y_unlabeled[order[: said.k]].sum())
+        top.append([said.k, round(said.expected, 2), said.low, said.high, truth])
+    chosen = {"weights": {m.name: round(m.weight, 3) for m in model.members_}, "top": top}
+    return [
+        {
+            "method": method.name,
+            "auc": _auc(model, sample),
+            "prior_used": "" if prior is None else prior,
+            "seconds": seconds,
+            "cpu_seconds": cpu,
+            "chosen": json.dumps(chosen),
+        }
+    ]
+
+
 def _auc(model: Any, sample: PNUSample) -> float:
     X = sample.X_test
     X = sparse.csr_matrix(X) if sparse.issparse(X) else X
     return float(roc_auc_score(sample.y_test, model.decision_function(X)))
 
 
-_KINDS = {"auc_cv": _auc_cv, "auc_grid": _auc_grid, "baseline": _baseline}
+_KINDS = {"auc_cv": _auc_cv, "auc_grid": _auc_grid, "baseline": _baseline, "auto": _auto}
 
 COLUMNS = ("auc", "prior_used", "seconds", "cpu_seconds", "n_unlabeled", "n_test", "chosen")
 RANKERS = Kind(run, tables.show, COLUMNS, fit_key)

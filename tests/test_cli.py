@@ -17,17 +17,12 @@ from pnuauc._study import make_payments
 from pnuauc.metrics import auc_estimate, compare_auc
 
 pytest.importorskip("typer")
-from typer.testing import CliRunner
 
-from pnuauc._cli._app import app
 from pnuauc.io import load_model, read_table, save_model
+from tests.conftest import run_tool as run
 
 #: Small enough for a test; everything else is the default.
 QUICK = ["--centers", "10", "--folds", "2", "--jobs", "1"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

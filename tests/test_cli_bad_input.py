@@ -16,17 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("typer")
-from typer.testing import CliRunner
 
-from pnuauc._cli._app import app
 from pnuauc._study import make_payments
+from tests.conftest import run_tool as run
 
 QUICK = ["--centers", "8", "--folds", "2", "--jobs", "1"]
 GOOD = "a,b,y\n" + "".join(f"{i * 7 % 13},{i % 5},{i % 2 if i < 20 else ''}\n" for i in range(60))
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def rows(label):

@@ -90,7 +90,7 @@ def test_answers_in_the_users_labels():
     ).fit(X, words)
     assert model.classes_.tolist() == ["ok", "fraud"]
     assert set(model.predict(X)) == {"ok", "fraud"}
-    with pytest.warns(LabelReadingWarning, match="negative_label=-1"):
+    with pytest.warns(LabelReadingWarning, match="name it as the negative label"):
         classic = AUCClassifier(prior=0.2).fit(X[y != 0], np.where(y[y != 0] == 1, 1, -1))
     assert classic.risk_ == "pu"
 

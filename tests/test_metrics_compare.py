@@ -10,6 +10,7 @@ from scipy import stats
 
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.metrics import auc_estimate, compare_auc
+from tests.conftest import wins
 
 
 def make(seed, n_p=25, n_n=40, n_u=300, prior=0.3, gap=0.3, digits=None):
@@ -21,10 +22,6 @@ def make(seed, n_p=25, n_n=40, n_u=300, prior=0.3, gap=0.3, digits=None):
     if digits is not None:
         a, b = np.round(a, digits), np.round(b, digits)
     return np.repeat([1.0, 0.0, np.nan], [n_p, n_n, n_u]), a, b
-
-
-def wins(a, b):
-    return (a[:, None] > b) + 0.5 * (a[:, None] == b)
 
 
 def brute(y, a, b, method, prior):

@@ -16,28 +16,19 @@ from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import ScoreCounts, auc_estimate, auc_from_counts, prior_sensitivity
 from pnuauc.metrics._interval import logit_t_interval, perfect_interval, satterthwaite
+from tests.conftest import gaussian_scores, wins
 
 SINGLES = ["pn", "pu", "nu"]
 
 
 def make(seed, n_p=12, n_n=30, n_u=200, prior=0.3, digits=None):
-    """P, N, U scores of two unit Gaussians one apart; rounding makes ties."""
-    rng = np.random.default_rng(seed)
-    hidden = rng.random(n_u) < prior
-    parts = [rng.normal(1, 1, n_p), rng.normal(0, 1, n_n), rng.normal(hidden, 1.0)]
-    scores = np.concatenate(parts)
-    scores = scores if digits is None else np.round(scores, digits)
-    y = np.repeat([1.0, 0.0, np.nan], [n_p, n_n, n_u])
+    y, scores, _ = gaussian_scores(seed, (n_p, n_n, n_u), prior, digits=digits)
     return y, scores
 
 
 def brute(y, scores, prior):
     """Values and covariance matrix of (PN, PU, NU) from the full matrices of pairs."""
     p, n, u = scores[y == 1], scores[y == 0], scores[np.isnan(y)]
-
-    def wins(a, b):
-        return (a[:, None] > b) + 0.5 * (a[:, None] == b)
-
     pn, pu, un = wins(p, n), wins(p, u), wins(u, n)
     t, s = prior, 1 - prior
     values = np.array([pn.mean(), (pu.mean() - t / 2) / s, (un.mean() - s / 2) / t])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -15,14 +15,11 @@ from sklearn.metrics import roc_curve
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.metrics import RocEstimateDisplay, roc_curve_estimate, threshold_estimate
 from pnuauc.metrics._proportions import mover_ratio, wilson
+from tests.conftest import gaussian_scores
 
 
 def make(seed, n_p=60, n_u=2000, prior=0.2, digits=None):
-    rng = np.random.default_rng(seed)
-    hidden = rng.random(n_u) < prior
-    scores = np.concatenate([rng.normal(1.5, 1, n_p), rng.normal(1.5 * hidden, 1.0)])
-    scores = scores if digits is None else np.round(scores, digits)
-    return np.repeat([1.0, np.nan], [n_p, n_u]), scores, hidden
+    return gaussian_scores(seed, (n_p, 0, n_u), prior, 1.5, digits)
 
 
 def test_pn_curve_is_sklearns():
@@ -193,13 +190,6 @@ def test_display_draws_curve_and_band():
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     y, scores, _ = make(0)
-    real = builtins.__import__
-
-    def missing(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pnuauc\[plot\]"):
         RocEstimateDisplay.from_predictions(y, scores, 0.2)

@@ -25,13 +25,13 @@ from pnuauc.priors import (
     prior_in_population,
     prior_in_unlabeled,
 )
+from tests.conftest import generated_sample
 
 TWO_SAMPLE = sorted(set(PRIORS) - {"energy"})
 
 
 def draw(name="twonorm", n_p=40, n_n=40, n_u=400, prior=0.2, seed=0, **options):
-    X, y = GENERATORS[name](4000, prior=0.5, random_state=1000 + seed)
-    return sample_pnu(X, y, n_p, n_n, n_u, prior, seed, **options)
+    return generated_sample(name, (n_p, n_n, n_u), prior, seed, **options)
 
 
 def make(name, **parameters):

@@ -36,9 +36,9 @@ def sentences(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     quoted = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in quoted:
-                yield node.value
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in quoted:
+            yield node.value
 
 
 def test_library_does_not_name_options():

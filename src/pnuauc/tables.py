@@ -150,8 +150,8 @@ def evaluate_table(
         Columns of scores, higher for positives.
     prior : float, (low, high), or "auto", optional
         Share of positives among the unlabelled rows. "auto" estimates it from the scores; None
-        does so only where there are positive and negative labels, and else tells the AUC for a
-        range of priors.
+        does so only where there are positive and negative labels, and otherwise gives the AUC
+        for a range of priors.
     method, level
         As in :func:`pnuauc.auc_estimate`.
     positive_label, negative_label, unlabeled_label : value or list of values, optional

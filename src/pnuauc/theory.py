@@ -1,4 +1,4 @@
-"""The paper's bounds and variance theorem as functions, as printed and put right.
+"""The paper's bounds and variance theorem as functions, as printed and corrected.
 
 Notation: nP, nN, nU rows of P, N, U; ``prior`` = tP, the share of positives **inside U**,
 tN = 1 - tP; R_PN, R_PU, R_NU the three empirical risks; R_PNU(eta) = (1 - eta) R_PN + eta R_PU for
@@ -231,7 +231,7 @@ def risk_covariance(
     prior: float,
     loss: LossLike = "squared",
 ) -> RiskCovariance:
-    """The right variances: Hoeffding's decomposition, finite nU, pairs that share rows counted.
+    """The correct variances: Hoeffding's decomposition, finite nU, pairs that share rows counted.
 
     With a(x, z) = l(g(x) - g(z)) and E over the populations, the first-order projections are
 

@@ -135,7 +135,7 @@ class Ranked:
 
     @classmethod
     def unordered(cls, sample: Sample) -> Ranked:
-        """The same where nobody asks which score was whose: equal weights need no argsort."""
+        """The same without the order of the rows: equal weights need no argsort."""
         if np.all(sample.weight == sample.weight[0]):
             return cls(np.sort(sample.scores), sample.weight)
         return cls.of(sample)

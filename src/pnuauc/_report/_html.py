@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from pnuauc._extras import need
 from pnuauc._report import _charts as charts
 from pnuauc._report import _words as words
-from pnuauc.exceptions import MissingExtraError
 
 __all__ = ["to_html"]
 
@@ -18,12 +17,7 @@ _CHARTS = ("roc", "methods", "scores", "sensitivity", "importance", "eta", "widt
 
 def to_html(findings: dict[str, Any]) -> str:
     """The report as HTML: no scripts, nothing fetched, light and dark."""
-    try:
-        jinja2 = importlib.import_module("jinja2")
-    except ImportError as error:
-        raise MissingExtraError(
-            "The HTML report needs jinja2: run pip install 'pnuauc[cli]' and try again."
-        ) from error
+    jinja2 = need("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pnuauc._report", "templates"),
         autoescape=True,

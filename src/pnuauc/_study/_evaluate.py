@@ -1,4 +1,4 @@
-"""The AUC of anybody's scores, and the comparison of two columns of them."""
+"""The AUC of any model's scores, and the comparison of two columns of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pnuauc.metrics import auc_estimate, compare_auc, prior_sensitivity
 
 __all__ = ["evaluate_table"]
 
-#: Priors at which the AUC is told when none is known.
+#: Priors at which the AUC is given when none is known.
 _SHOWN_PRIORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
@@ -38,7 +38,7 @@ def evaluate_table(
 
     Without a prior, data with P, N and U have it estimated from the first score column (energy
     distance of its values); data without negatives or positives only if ``estimate_prior``, for
-    there an assumption carries it. Otherwise the AUC is told for a range of priors.
+    there an assumption carries it. Otherwise the AUC is given for a range of priors.
     """
     table = as_table(data)
     messages: list[str] = []

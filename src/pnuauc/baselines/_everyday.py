@@ -1,4 +1,4 @@
-"""What people use today, behind our labels: thin wrappers around scikit-learn and pulearn."""
+"""Common practice, reading the same labels: thin wrappers around scikit-learn and pulearn."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
+from pnuauc._extras import need
 from pnuauc.baselines._common import Ranker
 from pnuauc.labels import NEGATIVE, POSITIVE, Roles
 
@@ -163,13 +164,7 @@ class _PULearn(PositiveVsUnlabeled):
     """A classifier of the package pulearn, dense rows only."""
 
     def _pulearn(self) -> Any:
-        try:
-            import pulearn
-        except ImportError as error:
-            raise ImportError(
-                f"{type(self).__name__} needs the package pulearn: pip install 'pnuauc[pulearn]'."
-            ) from error
-        return pulearn
+        return need("pulearn", "pulearn")
 
     def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
         if sparse.issparse(X):

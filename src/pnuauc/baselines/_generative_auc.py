@@ -91,7 +91,7 @@ class GenerativeAUC(EntropyAUC):
             )
         model = GENERATIVE_MODELS[self.generative_model]()
         self.generative_ = model.fit(X, X[roles.positive], X[roles.negative])
-        # Ratios of labelled rows from estimates that leave each row out were refused: with five
+        # Ratios of labelled rows from estimates that leave each row out were rejected: with five
         # positives the left-out mean is so much worse that w0 often came out negative.
         spread = float(np.std(self.generative_.log_ratio(X)))
         self.ratio_scale_ = spread if spread > 0 else 1.0

@@ -86,7 +86,7 @@ class SAMULT(LinearRanker):
     def fit(self, X: Any, y: ArrayLike) -> SAMULT:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         X, roles = self._read_classes(X, y)
-        risk = samult_risk(self.gamma)  # read first, so that a bad gamma is told in any setting
+        risk = samult_risk(self.gamma)  # read first, so that a bad gamma is an error in any setting
         if not roles.n_unlabeled:
             risk = samult_risk(0.0)
         self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state)

@@ -226,7 +226,7 @@ def _potential(
 
     The edge of a ranker h is sum_x pi(x) h(x). Weights are taken relative to the largest group's,
     through logarithms: hundreds of rounds would overflow the exponentials themselves. Also
-    answers with every group's part and the logarithm of the loss.
+    returns every group's part and the logarithm of the loss.
     """
     exponents = [group.exponents(margin) for group in groups]
     logs = [(_log_sum_exp(high), _log_sum_exp(low)) for high, low in exponents]

@@ -91,23 +91,19 @@ class LinearScorer:
         coef = parts.array("coef", "float", (None,))
         basis: Any
         if name == "identity":
-            basis, n_outputs = IdentityBasis(), n_features
+            basis = IdentityBasis.from_parts(n_features)
+        elif name == "linear":
+            basis = LinearKernelBasis.from_parts(_read_centers(parts, n_features))
         else:
             centers = _read_centers(parts, n_features)
-            n_outputs = centers.shape[0]
-            basis = LinearKernelBasis(n_outputs)
-            if name == "gaussian":
-                scales = parts.array("widths", "float", (None,)).astype(np.float64)
-                # the square of a width must be a number too
-                if not (0 < len(scales) <= _MAX_WIDTHS and (scales > 1e-150).all()):
-                    raise refuse("its widths are not positive")
-                if not (scales < 1e150).all():
-                    raise refuse("its widths are too large to compute with")
-                n_outputs *= len(scales)
-                basis = MultiscaleBasis(centers.shape[0], scales.tolist())
-                basis.widths_ = scales
-            basis.centers_ = centers
-        basis.n_features_in_ = n_features
+            scales = parts.array("widths", "float", (None,)).astype(np.float64)
+            # the square of a width must be a number too
+            if not (0 < len(scales) <= _MAX_WIDTHS and (scales > 1e-150).all()):
+                raise refuse("its widths are not positive")
+            if not (scales < 1e150).all():
+                raise refuse("its widths are too large to compute with")
+            basis = MultiscaleBasis.from_parts(centers, scales)
+        n_outputs = basis.n_features * basis.n_scales
         if len(coef) != n_outputs:
             raise refuse(f"it has {len(coef)} coefficients for {n_outputs} features")
         return cls(basis, coef)

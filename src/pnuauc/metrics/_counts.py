@@ -4,7 +4,7 @@ The distinct scores of the labelled rows are the *anchors* a_1 < ... < a_K. They
 2K + 1 cells (below a_1, at a_1, between a_1 and a_2, ..., above a_K). Every estimate of the AUC and
 every variance in this package is a function of how many P, N and U rows lie in each cell, because
 two unlabelled rows are never compared with each other. Counts add up, so blocks and shards merge
-exactly, and ten million unlabelled rows leave a vector behind.
+exactly, and ten million unlabelled rows become one vector.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from pnuauc._extras import need
 from pnuauc.metrics._roc import RocEstimate, roc_curve_estimate
 
 __all__ = ["RocEstimateDisplay"]
@@ -47,12 +48,7 @@ class RocEstimateDisplay:
 
     def plot(self, ax: Any = None, *, name: str | None = None, **line: Any) -> RocEstimateDisplay:
         """Draw curve, band and the diagonal; ``line`` goes to matplotlib's ``plot``."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError(
-                "Plotting needs matplotlib: install it with pip install 'pnuauc[plot]'."
-            ) from error
+        plt = need("matplotlib.pyplot", "plot")
         roc, auc = self.roc, self.roc.auc
         if ax is None:
             _, ax = plt.subplots()
