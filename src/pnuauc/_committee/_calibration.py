@@ -43,6 +43,8 @@ _SCORES = np.linspace(-6.0, 12.0, 721)
 _PRIOR_NODES = 9
 #: Points of the grid that together hold less than this share of the posterior are dropped.
 _NEGLIGIBLE = 1e-3
+#: Counts of at most so many rows are added up exactly.
+_EXACT = 60
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,7 @@ class Calibration:
         k = min(k, n)
         places = 1.0 - (np.arange(k) + 0.5) / n
         p = np.array([np.interp(places, _PLACES, curve) for curve in self.curves])
-        counts = self.weights @ _count_distributions(p)
-        below = np.cumsum(counts)
+        below = self.weights @ _count_probabilities(p)
         low = int(np.searchsorted(below, (1.0 - level) / 2.0, side="left"))
         high = int(np.searchsorted(below, (1.0 + level) / 2.0, side="left"))
         expected = float(self.weights @ p.sum(axis=1))
@@ -125,18 +126,24 @@ class Calibration:
         return cls(curves, weights, priors)
 
 
-def _count_distributions(p: Floats) -> Floats:
-    """Law of the sum of independent 0/1 variables of probabilities p, (m, k) -> (m, k + 1).
+def _count_probabilities(p: Floats) -> Floats:
+    """P(count <= c), c = 0 .. k, of independent 0/1 variables of probabilities p: (m, k) -> (m, k + 1).
 
-    From the characteristic function at the k + 1 roots of unity, by a fast Fourier transform.
+    Up to ``_EXACT`` variables one by one; of more, the normal law with their mean and variance.
     """
     m, k = p.shape
-    roots = np.exp(-2j * np.pi * np.arange(k + 1) / (k + 1))
-    phi = np.ones((m, k + 1), dtype=complex)
+    if k > _EXACT:
+        spread = np.sqrt(np.maximum((p * (1.0 - p)).sum(axis=1), 1e-12))
+        return np.asarray(
+            ndtr((np.arange(k + 1) + 0.5 - p.sum(axis=1)[:, None]) / spread[:, None])
+        )
+    law = np.zeros((m, k + 1))
+    law[:, 0] = 1.0
     for j in range(k):
-        phi *= 1.0 - p[:, j, None] + p[:, j, None] * roots
-    law = np.maximum(np.fft.ifft(phi, axis=1).real, 0.0)
-    return np.asarray(law / law.sum(axis=1, keepdims=True))
+        one = p[:, j, None]
+        law[:, 1:] = law[:, 1:] * (1.0 - one) + law[:, :-1] * one
+        law[:, 0] *= 1.0 - p[:, j]
+    return np.cumsum(law, axis=1)
 
 
 def calibrate(positive: Floats, negative: Floats, prior: ClassPrior) -> Calibration:
