@@ -265,8 +265,11 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
             places = self.held_out_.places(weights)
             calibration = calibrate(*places, known or ClassPrior.known(share))
         self.scorer_ = Committee(training.look.view, tuple(seats), quantiles, calibration)
-        level = self.prior_ if self.prior_ is not None else share
-        self.threshold_ = float(np.quantile(total, 1.0 - min(max(level, 0.0), 1.0)))
+        if self.prior_ is None and calibration is not None:
+            self.threshold_ = _even_chance(self.scorer_)
+        else:
+            level = share if self.prior_ is None else self.prior_
+            self.threshold_ = float(np.quantile(total, 1.0 - min(max(level, 0.0), 1.0)))
         self.intercept_ = -self.threshold_
         self._typical = _typical(look)
 
@@ -285,10 +288,14 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> Floats:
         """Score minus ``threshold_``, shape (n,): higher means more likely positive."""
-        return self.scorer_.score(self._rows(X)) - self.threshold_
+        rows = self._rows(X)
+        return self.scorer_.score(rows) - self.threshold_
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Class labels: positive above the score that a share ``prior_`` of U exceeds."""
+        """Class labels: positive above the score that a share ``prior_`` of U exceeds.
+
+        Without unlabelled rows: positive where that is more likely than not.
+        """
         return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
 
     def predict_proba(self, X: Any) -> Floats:
@@ -297,15 +304,16 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         Calibrated on held-out labelled rows to the prior; never falls as the score grows. Without
         unlabelled rows it refers to rows like the labelled ones.
         """
-        scores = self.scorer_.score(self._rows(X))
-        positive = self.scorer_.probability(scores)
+        rows = self._rows(X)
+        positive = self.scorer_.probability(self.scorer_.score(rows))
         return np.column_stack([1.0 - positive, positive])
 
     def predict_proba_interval(self, X: Any, level: float = 0.9) -> Floats:
         """Limits of P(positive), shape (n, 2): few labels and an unsure prior leave it open."""
-        places = self.scorer_.places(self.scorer_.score(self._rows(X)))
+        rows = self._rows(X)
         if self.scorer_.calibration is None:
             raise AttributeError("There are no probabilities without held-out rows (cv=0).")
+        places = self.scorer_.places(self.scorer_.score(rows))
         return np.column_stack(self.scorer_.calibration.interval(places, level))
 
     def top_positives(
@@ -354,6 +362,22 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _even_chance(committee: Committee) -> float:
+    """The largest score whose probability is at most one half, to the last bit."""
+    low, high = float(committee.quantiles[0]), float(committee.quantiles[-1])
+    if committee.probability(np.array([low]))[0] > 0.5:
+        return float(np.nextafter(low, -np.inf))
+    if committee.probability(np.array([high]))[0] <= 0.5:
+        return high
+    while np.nextafter(low, high) < high:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        even = committee.probability(np.array([middle]))[0] <= 0.5
+        low, high = (middle, high) if even else (low, middle)
+    return low
 
 
 def _situation(X: Any, roles: Roles) -> Situation:
