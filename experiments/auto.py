@@ -54,7 +54,9 @@ def _collect(experiment: Experiment, results: Path) -> tuple[Scores, dict[str, s
     return scores, {name: labels[name] for _, names in sources for name in names if name in labels}
 
 
-def _paired(scores: Scores, data_set: str, setting: Setting, method: str) -> tuple[list[float], ...]:
+def _paired(
+    scores: Scores, data_set: str, setting: Setting, method: str
+) -> tuple[list[float], ...]:
     """AUCs of the committee and of a method on the draws that both have."""
     ours = scores.get((data_set, setting.key, "auto"), {})
     theirs = scores.get((data_set, setting.key, method), {})

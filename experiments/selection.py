@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from pnuauc.basis import MultiscaleBasis
+from pnuauc._basis import MultiscaleBasis
 from pnuauc.datasets import DENSE, load, sample_pnu
 from pnuauc.priors import EnergyDistancePrior
 from pnuauc.selection import (

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, norm
 from sklearn.base import BaseEstimator, clone
@@ -40,6 +40,7 @@ def test_posterior_summaries() -> None:
     st.floats(0, 0.4),
     st.integers(1, 60),
 )
+@example(1.0, 0.1171875, 31)
 @settings(max_examples=200, deadline=None)
 def test_nodes_are_a_distribution_with_the_mean(value: float, error: float, n: int) -> None:
     values, weights = ClassPrior(value, 0.0, 1.0, std_error=error, source="test").nodes(n)

@@ -355,3 +355,40 @@ def test_reproduce_hands_over_or_says_why_not(monkeypatch, tmp_path):
     assert result.exit_code == 3
     assert "ran ['table4', '--trials', '2']" in result.output
     sys.modules.pop("experiments", None)
+
+
+def _messy(tmp_path, dates):
+    rng = np.random.default_rng(0)
+    rows = ["code;amount;when;y"]
+    for k in range(120):
+        label = "" if k >= 50 else str(int(k % 2))
+        amount = f"{rng.normal() + (k % 2):.3f}".replace(".", ",")
+        rows.append(f"{k:06d};{amount};{dates(k)};{label}")
+    path = tmp_path / "messy.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+FAST = ["--label", "y", "--id", "code", "--centers", "10", "--folds", "2", "--prior", "0.4"]
+
+
+def test_a_spreadsheets_export(tmp_path):
+    """Decimal commas and dates that ask; then scores through pipes, with ids as they are."""
+    table = _messy(tmp_path, lambda k: f"0{1 + k % 9}/0{1 + k % 7}/2024")
+    asked = run("fit", table, *FAST)
+    assert asked.exit_code == 2
+    assert "--date-format day-first or --date-format month-first" in asked.stderr
+    done = run("fit", table, *FAST, "--date-format", "day-first", "-o", tmp_path / "m.pnuauc")
+    assert done.exit_code == 0, done.stderr
+    assert "'amount' is read as numbers with a decimal comma" in done.stderr
+    assert "dates with the day first" in done.stderr
+    found = json.loads((tmp_path / "m.json").read_text())
+    assert all(len(row[1]) == 6 for row in found["top"]["rows"])  # 000123 stays 000123
+    scored = run(
+        "score", tmp_path / "m.pnuauc", "-", "-o", "-", "--top", "3", input=table.read_bytes()
+    )
+    assert scored.exit_code == 0, scored.stderr
+    lines = scored.stdout.splitlines()
+    assert lines[0].replace('"', "") == "code,y,score,percentile"
+    assert len(lines) == 4
+    assert all(line.startswith('"0') for line in lines[1:])

@@ -55,7 +55,7 @@ CASES = {
     "ragged": ("t.csv", GOOD + "1,2\n", [], "unequal length"),
     "not UTF-8": ("t.csv", GOOD.encode() + "é,1,\n".encode("latin-1"), [], "--encoding latin-1"),
     "unknown encoding": ("t.csv", GOOD, ["--encoding", "klingon"], "encoding"),
-    "not parquet": ("t.parquet", GOOD, [], "cannot be read as parquet"),
+    "not parquet": ("t.parquet", GOOD, [], "named as Parquet, but its content is not"),
     "unknown ending": ("t.doc", GOOD, [], "no ending"),
     "prior out of range": ("t.csv", GOOD, ["--prior", "1.5"], "between 0 and 1"),
     "prior no number": ("t.csv", GOOD, ["--prior", "many"], "between 0 and 1"),

@@ -6,9 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pnuauc._moments import Moments
-from pnuauc.exceptions import MissingRoleError
-from pnuauc.losses import LOSSES
-from pnuauc.risks import (
+from pnuauc._risks import (
     gamma_bar,
     get_risk,
     nu_risk,
@@ -18,6 +16,8 @@ from pnuauc.risks import (
     pnu_risk,
     pu_risk,
 )
+from pnuauc.exceptions import MissingRoleError
+from pnuauc.losses import LOSSES
 
 PRIOR = 0.3
 MAKERS = {

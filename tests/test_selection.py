@@ -9,9 +9,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from pnuauc import AUCClassifier, AUCClassifierCV
-from pnuauc.basis import GaussianBasis
+from pnuauc._basis import GaussianBasis
+from pnuauc._risks import gamma_bar
 from pnuauc.exceptions import CorrectionWarning
-from pnuauc.risks import gamma_bar
 from pnuauc.selection import deal_folds
 from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
 from pnuauc.selection._criterion import risk_covariance
@@ -344,7 +344,7 @@ def test_engine_is_two_passes(monkeypatch):
     X, y, *_ = draw(sizes=(10, 20, 300))
     seen = []
     from pnuauc import _rows
-    from pnuauc.basis import MultiscaleBasis
+    from pnuauc._basis import MultiscaleBasis
 
     monkeypatch.setattr(_rows, "CACHE_BYTES", 0)
     original = MultiscaleBasis.scales

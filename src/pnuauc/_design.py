@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._basis import IdentityBasis
 from pnuauc._moments import Moments, moments_of
 from pnuauc._rows import ArrayRows, Block, Rows, SomeRows, array_rows, block_length, count_rows
-from pnuauc.basis import IdentityBasis
 
 __all__ = [
     "MATRIX_FREE_ABOVE",

@@ -17,17 +17,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from pnuauc._basis import check_weights, fit_basis, make_basis
 from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._linear import LinearModel
 from pnuauc._prior import ClassPrior
+from pnuauc._risks import RISKS, Risk, check_prior, get_risk
 from pnuauc._solvers import Correction
-from pnuauc.basis import check_weights, fit_basis, make_basis
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import Loss, get_loss
 from pnuauc.priors._resolve import resolve_prior
-from pnuauc.risks import RISKS, Risk, check_prior, get_risk
 
 __all__ = ["AUCClassifier"]
 
@@ -273,7 +273,7 @@ def _check_variation(X: Any) -> None:
 def rows_by_role(
     roles: Roles, weight: NDArray[np.float64] | None = None
 ) -> dict[str, NDArray[np.intp]]:
-    """Row numbers by role letter; rows of weight zero are nobody's."""
+    """Row numbers by role letter; rows of weight zero are left out."""
     rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
     if weight is None:
         return rows

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from pnuauc._basis import MultiscaleBasis, fit_basis, make_basis
 from pnuauc._estimators import (
     AUCClassifier,
     _RankingMixin,
@@ -21,7 +22,6 @@ from pnuauc._estimators import (
     training_prior,
 )
 from pnuauc._progress import progress_bar
-from pnuauc.basis import MultiscaleBasis, fit_basis, make_basis
 from pnuauc.labels import Roles
 from pnuauc.losses import Loss
 from pnuauc.selection import (
@@ -205,7 +205,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         rows = {role: i for role, i in rows_by_role(roles).items() if role.lower() in self.risk_}
-        folds = deal_folds(rows, self.cv, X, roles.plain, rng)
+        folds = deal_folds(rows, self.cv, X, roles.as_float(), rng)
         basis: Any
         if self.basis == "gaussian":
             basis = MultiscaleBasis(self.n_centers, self.widths, random_state=seed)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
-from pnuauc.risks import QuadraticForm
+from pnuauc._risks import QuadraticForm
 
 __all__ = ["Correction", "PartAt", "RidgeSolution", "minimise", "solve_ridge"]
 

@@ -137,8 +137,7 @@ class Roles:
         kinds = {type(label) for label in pair}
         return np.array(pair) if len(kinds) == 1 else np.array(pair, dtype=object)
 
-    @property
-    def plain(self) -> NDArray[np.float64]:
+    def as_float(self) -> NDArray[np.float64]:
         """1, 0 and NaN, shape (n,): the coding for code that knows nothing of roles."""
         return np.where(self.codes == UNLABELED, np.nan, self.codes)
 

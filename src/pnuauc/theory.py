@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pnuauc._risks import check_prior, gamma_bar
 from pnuauc.losses import Loss, get_loss
-from pnuauc.risks import check_prior, gamma_bar
 
 __all__ = [
     "BoundConstants",

@@ -109,7 +109,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             _fail("Interrupted; nothing half-written is left behind.", 1)
         except BrokenPipeError:
-            sys.stderr.close()  # the reader of a pipe left: not an error, and nobody to tell
+            sys.stderr.close()  # the reader of a pipe left: not an error, and no one reads it
             raise typer.Exit(1) from None
         except Exception as error:
             if os.environ.get("PNUAUC_DEBUG"):
@@ -166,7 +166,7 @@ def _fail(message: str, code: int) -> None:
 
 @contextmanager
 def _only_own_warnings() -> Iterator[None]:
-    """Warnings of other libraries are no news for somebody at a command line."""
+    """Warnings of other libraries do not concern the user of a command line."""
     with warnings.catch_warnings():
         if not os.environ.get("PNUAUC_DEBUG"):
             warnings.simplefilter("ignore")

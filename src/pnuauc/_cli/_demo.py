@@ -12,7 +12,7 @@ from pnuauc._cli._work import evaluate_file, fit_file, score_table
 from pnuauc._extras import need
 from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, make_payments
 from pnuauc.exceptions import InputError
-from pnuauc.io import ReadOptions
+from pnuauc.io import OutputChoice, ReadOptions
 from pnuauc.io._writing import atomic_file
 
 __all__ = ["run_demo"]
@@ -51,7 +51,9 @@ def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
     scored = folder / "next_month.scored.csv"
     model = Path(findings["files"]["model"])
     voice.say(f"\n$ pnuauc score {model} {second}", style="cyan")
-    score_table(voice, model, second, scored, keep=None, reading=ReadOptions(), jobs=jobs)
+    score_table(
+        voice, model, second, scored, choice=OutputChoice(), reading=ReadOptions(), jobs=jobs
+    )
     _tell_truth(voice, scored, later_fraud, folder, findings)
     voice.say(f"\nOpen {findings['files']['report']} in a browser.", style="bold green")
 

@@ -12,6 +12,9 @@ _HINTS = {
     "prior": "Use --prior to give it, for example --prior 0.1.",
     "delimiter": "Use --delimiter to set it, for example --delimiter semicolon.",
     "encoding": "Use --encoding to set it, for example --encoding latin-1.",
+    "format": "Use --format to say it, for example --format csv.",
+    "dates": "Use --date-format day-first or --date-format month-first.",
+    "cells": "Use --decimal, --date-format or --categorical to have cells read otherwise.",
     "drop": "Use --drop to leave a column out.",
     "output": "Use -o to name another file.",
 }
@@ -33,4 +36,7 @@ def hints_for(findings: dict[str, Any]) -> list[str]:
         topics.append("prior")
     if findings.get("leaks"):
         topics.append("drop")
+    columns = (findings.get("table") or {}).get("columns", [])
+    if any(column.get("form") not in {None, "", "ymd"} for column in columns):
+        topics.append("cells")
     return [_HINTS[topic] for topic in topics]

@@ -134,9 +134,7 @@ def _count_probabilities(p: Floats) -> Floats:
     m, k = p.shape
     if k > _EXACT:
         spread = np.sqrt(np.maximum((p * (1.0 - p)).sum(axis=1), 1e-12))
-        return np.asarray(
-            ndtr((np.arange(k + 1) + 0.5 - p.sum(axis=1)[:, None]) / spread[:, None])
-        )
+        return np.asarray(ndtr((np.arange(k + 1) + 0.5 - p.sum(axis=1)[:, None]) / spread[:, None]))
     law = np.zeros((m, k + 1))
     law[:, 0] = 1.0
     for j in range(k):
@@ -184,9 +182,7 @@ def _log_likelihood(curves: Floats, positive: Floats, negative: Floats, prior: f
 
 def _curves_at(prior: float) -> tuple[Floats, Floats]:
     """All curves of the grid for one prior, shape (m, places), and their log prior weights."""
-    shift, miss, passed = (
-        g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij")
-    )
+    shift, miss, passed = (g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
     at_zero, at_shift = _SCORES[None, :], _SCORES[None, :] - shift[:, None]
     # share of the bulk of positives in the mixture, from both classes
     high = prior * (1.0 - miss) + (1.0 - prior) * passed
@@ -195,9 +191,7 @@ def _curves_at(prior: float) -> tuple[Floats, Floats]:
     positive = prior * ((1.0 - miss)[:, None] * ratio + miss[:, None])
     negative = (1.0 - prior) * ((1.0 - passed)[:, None] + passed[:, None] * ratio)
     probability = positive / (positive + negative)
-    curves = np.array(
-        [np.interp(_PLACES, b, p) for b, p in zip(below, probability, strict=True)]
-    )
+    curves = np.array([np.interp(_PLACES, b, p) for b, p in zip(below, probability, strict=True)])
     log_weight = -miss / _MEAN_MISSED - passed / _MEAN_PASSED
     # points of the grid stand for the stretch around them
     log_weight += np.log(_stretch(_SHIFTS, shift) * _stretch(_MISSED, miss))

@@ -24,7 +24,7 @@ from pnuauc._estimators import choose_risk, training_prior
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
 from pnuauc.labels import Roles, read_roles
-from pnuauc.selection import FoldedRows, deal_folds
+from pnuauc.selection import deal_folds
 
 __all__ = ["AutoAUCClassifier", "MemberReport"]
 

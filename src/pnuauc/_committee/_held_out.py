@@ -65,9 +65,7 @@ class HeldOut:
         return float(estimate.value), float(estimate.std_error)
 
 
-def cross_scores(
-    training: Training, folds: list[list[Any]], max_reference: int = 2000
-) -> HeldOut:
+def cross_scores(training: Training, folds: list[list[Any]], max_reference: int = 2000) -> HeldOut:
     """Score each fold by the parts that were fitted without it.
 
     Parameters
@@ -96,7 +94,9 @@ def cross_scores(
         ends = np.cumsum([sum(map(len, held.values())), len(own)])
         labelled, mine, beside = np.split(values, ends)
         centre, spread = _standard(beside if len(beside) else values)
-        codes += [np.full(len(r), 1 if role == "P" else 0, dtype=np.int8) for role, r in held.items()]
+        codes += [
+            np.full(len(r), 1 if role == "P" else 0, dtype=np.int8) for role, r in held.items()
+        ]
         codes.append(np.full(len(own), -1, dtype=np.int8))
         scores.append((np.concatenate([labelled, mine]) - centre) / spread)
         fold.append(np.full(len(labelled) + len(mine), k))

@@ -21,11 +21,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils import check_random_state
 
+from pnuauc._basis import MultiscaleBasis
 from pnuauc._committee._forest import Forest
 from pnuauc._committee._models import Gaussians, Part, Slope
 from pnuauc._committee._processes import average_processes
 from pnuauc._committee._views import Look
-from pnuauc.basis import MultiscaleBasis
 from pnuauc.selection import FoldedRows, TrainedGrid
 
 __all__ = ["MEMBERS", "Member", "Situation", "Training"]

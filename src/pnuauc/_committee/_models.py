@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._basis import MultiscaleBasis
 from pnuauc._committee._calibration import Calibration
 from pnuauc._committee._forest import Forest
 from pnuauc._committee._processes import KernelSum
 from pnuauc._committee._views import DenseView, Look, SparseView, View
 from pnuauc._linear import LinearModel
 from pnuauc._stored import Parts, refuse
-from pnuauc.basis import MultiscaleBasis
 
 __all__ = ["MODELS", "Committee", "Gaussians", "Part", "Seat", "Slope", "score_parts"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,8 @@ from scipy import sparse
 
 from pnuauc._extras import need
 from pnuauc.exceptions import InputError, PnuaucWarning
-from pnuauc.io import as_table
+from pnuauc.io import TableEncoder, as_table
+from pnuauc.io._cells import as_typed, is_text, tidy
 from pnuauc.labels import Roles, read_roles
 
 __all__ = ["ColumnRoles", "LabelCodes", "collected", "label_values", "read_labels", "split_columns"]
@@ -38,13 +39,22 @@ class LabelCodes:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Which column is the label, which name the rows, which are left out, which are categories."""
+    """Which column is the label, which name the rows, which are left out, which are categories.
+
+    ``decimal`` and ``date_format`` say how text cells are written: see :class:`TableEncoder`.
+    """
 
     label: str
     ids: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     codes: LabelCodes = field(default_factory=LabelCodes)
+    decimal: str | None = None
+    date_format: str | Mapping[str, str] | None = None
+
+    def encoder(self) -> TableEncoder:
+        """The encoder of the feature columns, not fitted."""
+        return TableEncoder(self.categorical, decimal=self.decimal, date_format=self.date_format)
 
 
 def _in_type(value: Any, kind: Any) -> Any:
@@ -82,9 +92,7 @@ def label_values(table: Any, label: str) -> Any:
             f"There is no column '{label}'; the columns are {shown}.{hint}",
             about="delimiter" if alone else None,
         )
-    values = table.column(label)
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+    values = _label_cells(table, label)
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
@@ -97,11 +105,23 @@ def label_values(table: Any, label: str) -> Any:
     return np.array(values.to_pylist(), dtype=object)
 
 
+def _label_cells(table: Any, label: str) -> Any:
+    """The cells; text that is all numbers, or all true and false, as such."""
+    pa = need("pyarrow")
+    values = table.column(label)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if not is_text(values.type):
+        return values
+    values = tidy(values)
+    typed = as_typed(values)
+    return values if pa.types.is_temporal(typed.type) else typed
+
+
 def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
     """Roles of the rows; errors name the column."""
     values = label_values(table, label)
-    kind = table.column(label).type
-    kind = kind.value_type if need("pyarrow").types.is_dictionary(kind) else kind
+    kind = _label_cells(table, label).type
     return _roles(values, label, codes.for_type(kind))
 
 

@@ -103,7 +103,7 @@ def fit_study(
         table, roles, ids = split_columns(data, columns)
         _check_setting(roles, columns.label)
         tick("columns", 0.0)
-        encoder = TableEncoder(columns.categorical).fit(table)
+        encoder = columns.encoder().fit(table)
         leaks = [] if encoder.is_sparse else find_leaks(table, encoder.columns_, roles)
         X = encoder.transform(table)
         if not np.isfinite(X.data if encoder.is_sparse else X).all():

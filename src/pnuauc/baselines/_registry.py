@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
+from pnuauc._basis import median_distance
 from pnuauc.baselines._entropy_auc import EntropyAUC
 from pnuauc.baselines._everyday import (
     BaggingPU,
@@ -29,7 +30,6 @@ from pnuauc.baselines._generative_auc import GenerativeAUC
 from pnuauc.baselines._rank_svm import RankSVM
 from pnuauc.baselines._samult import SAMULT
 from pnuauc.baselines._ss_rank_boost import SSRankBoost
-from pnuauc.basis import median_distance
 from pnuauc.metrics import RoleStratifiedKFold, make_auc_scorer
 
 __all__ = ["BASELINES", "WIDTHS", "Baseline"]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pnuauc.exceptions import InputError
 from pnuauc.io._encoder import TableEncoder
+from pnuauc.io._frames import as_table
 from pnuauc.io._parts import StoredScorer, scorer_of
-from pnuauc.io._tables import as_table
 
 __all__ = ["TableModel"]
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc._committee import Committee
 from pnuauc._design import block_scores
 from pnuauc._stored import Parts, refuse
-from pnuauc.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc.exceptions import InputError
 
 __all__ = ["SCORERS", "LinearScorer", "StoredScorer", "read_scorer", "scorer_of"]

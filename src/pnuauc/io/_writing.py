@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._extras import need
-from pnuauc.io._tables import detect_format
+from pnuauc.io._formats import COMPRESSIONS, detect_format
 
 __all__ = ["TableWriter", "atomic_file", "check_writable", "write_text"]
 
@@ -111,6 +111,7 @@ class TableWriter:
 def output_format(path: str | os.PathLike[str]) -> str:
     """csv, tsv, parquet or arrow by the ending; scores are not written as LIBSVM."""
     kind = detect_format(path)
-    if kind == "libsvm" or Path(path).suffix.lower() == ".gz":
+    compressed = Path(path).suffix.lower() in COMPRESSIONS
+    if kind not in {"csv", "tsv", "parquet", "arrow"} or compressed:
         raise InputError(f"Scores cannot be written as '{path}'; use .csv, .tsv, .parquet, .arrow.")
     return kind

@@ -92,7 +92,7 @@ def _scores_of(estimator: Any, X: Any, positive_label: Any) -> Any:
         )
     classes = list(getattr(estimator, "classes_", []))
     if scores.ndim == 1:
-        # a binary decision_function speaks for classes_[1]
+        # a binary decision_function is high for classes_[1]
         flipped = name == "decision_function" and len(classes) == 2 and classes[0] == positive_label
         return -scores if flipped else scores
     if positive_label not in classes:

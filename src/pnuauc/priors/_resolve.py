@@ -79,7 +79,7 @@ def resolve_prior(
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         estimator.set_params(random_state=seed)
     if not isinstance(estimator, BasePrior):
-        estimator.fit(X, roles.plain)
+        estimator.fit(X, roles.as_float())
     else:
         _fit(estimator, X, roles)
     known = read_prior(estimator)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from pnuauc.risks import gamma_bar
+from pnuauc._risks import gamma_bar
 from pnuauc.selection._counts import FoldCounts
 
 __all__ = ["CRITERIA", "Criterion", "risk_covariance", "validation_risks"]
@@ -178,7 +178,7 @@ def _least_variance(s: NDArray[np.float64], other: int) -> float:
 
 
 def _least_variance_simplex(s: NDArray[np.float64]) -> tuple[float, float, float]:
-    """argmin w'Sw over weights >= 0 that sum to one; negative ones were refused: they are right
+    """argmin w'Sw over weights >= 0 that sum to one; negative ones were rejected: they are right
     for one known covariance, but here it is an average over candidates."""
     scale = float(np.trace(s)) or 1.0
     result = minimize(

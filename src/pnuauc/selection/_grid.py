@@ -13,10 +13,10 @@ from scipy.stats import spearmanr
 
 from pnuauc._design import Design, ranking_threshold
 from pnuauc._linear import LinearModel
+from pnuauc._risks import pnu_risk
 from pnuauc._rows import Rows, SomeRows, array_rows, count_rows, map_blocks
 from pnuauc._threads import one_blas_thread
 from pnuauc.losses import Loss, get_loss
-from pnuauc.risks import pnu_risk
 from pnuauc.selection._choice import (
     Candidates,
     Choice,
@@ -70,7 +70,7 @@ class TrainedGrid:
     Examples
     --------
     >>> import numpy as np
-    >>> from pnuauc.basis import MultiscaleBasis
+    >>> from pnuauc._basis import MultiscaleBasis
     >>> from pnuauc.selection import deal_folds
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((60, 2))
@@ -165,7 +165,7 @@ class TrainedGrid:
     def choose(
         self, selection: str = "average", validation: str = "combined", temperature: float = 0.5
     ) -> ChosenModel:
-        """The model that the validation speaks for, fitted on all rows.
+        """The model that the validation prefers, fitted on all rows.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class ChosenModel:
     def _combined(self, fitted: Fitted) -> LinearModel:
         kept = self.choice.kept
         scale = np.unravel_index(kept, self.grid.shape)[0]
-        # one candidate keeps its own scale; several must speak the same language first
+        # one candidate keeps its own scale; several are brought to one scale first
         spread = np.where(fitted.spread > 0, fitted.spread, 1.0) if len(kept) > 1 else 1.0
         shares = (self.choice.weights / spread)[:, None] * fitted.coef
         wanted = np.unique(scale)
