@@ -10,7 +10,7 @@ that is: a share ``miss`` of the positives cannot be told from the bulk of the n
 share ``pass`` of the negatives not from the bulk of the positives. Then p(positive | s) grows
 with s, and so, at the mixture's quantile s(u), with u. Held-out labelled rows tell the three
 numbers: a positive at u has likelihood p(u) / prior, a negative (1 - p(u)) / (1 - prior). All of
-it is a posterior on a grid; the uncertainty of the prior enters as further points of the grid.
+it is a posterior on a grid for every value that the prior may have, weighted as the prior says.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Calibration:
 
 
 def _count_probabilities(p: Floats) -> Floats:
-    """P(count <= c), c = 0 .. k, of independent 0/1 variables of probabilities p: (m, k) -> (m, k + 1).
+    """P(count <= c), c = 0 .. k, of independent 0/1 variables: (m, k) -> (m, k + 1).
 
     Up to ``_EXACT`` variables one by one; of more, the normal law with their mean and variance.
     """
@@ -156,21 +156,20 @@ def calibrate(positive: Floats, negative: Floats, prior: ClassPrior) -> Calibrat
     values, chances = prior.nodes(_PRIOR_NODES)
     found = []
     for value, chance in zip(values, chances, strict=True):
-        if chance > 0:
-            curves, log_weight = _curves_at(float(np.clip(value, 1e-4, 1 - 1e-4)))
-            log_weight = log_weight + np.log(chance)
-            log_weight += _log_likelihood(curves, positive, negative, float(value))
-            found.append((curves, log_weight, np.full(len(curves), float(value))))
-    curves, log_weight, priors = (np.concatenate(part) for part in zip(*found, strict=True))
-    weight = np.exp(log_weight - log_weight.max())
-    weight /= weight.sum()
+        inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
+        curves, log_weight = _curves_at(inside)
+        log_weight = log_weight + _log_likelihood(curves, positive, negative, inside)
+        share = np.exp(log_weight - log_weight.max())
+        # the prior keeps its own distribution: the same rows spoke when it was estimated
+        found.append((curves, chance * share / share.sum(), np.full(len(curves), float(value))))
+    curves, weight, priors = (np.concatenate(part) for part in zip(*found, strict=True))
     order = np.argsort(-weight, kind="stable")
     kept = order[: 1 + int(np.searchsorted(np.cumsum(weight[order]), 1.0 - _NEGLIGIBLE))]
     return Calibration(curves[kept], weight[kept] / weight[kept].sum(), priors[kept])
 
 
 def _log_likelihood(curves: Floats, positive: Floats, negative: Floats, prior: float) -> Floats:
-    tiny, prior = 1e-9, float(np.clip(prior, 1e-4, 1 - 1e-4))
+    tiny = 1e-9
     total = np.zeros(len(curves))
     for places, chance, sign in ((positive, prior, 1.0), (negative, 1.0 - prior, -1.0)):
         if len(places):

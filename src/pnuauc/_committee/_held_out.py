@@ -94,9 +94,8 @@ def cross_scores(training: Training, folds: list[list[Any]], max_reference: int 
         ends = np.cumsum([sum(map(len, held.values())), len(own)])
         labelled, mine, beside = np.split(values, ends)
         centre, spread = _standard(beside if len(beside) else values)
-        codes += [
-            np.full(len(r), 1 if role == "P" else 0, dtype=np.int8) for role, r in held.items()
-        ]
+        for role, index in held.items():
+            codes.append(np.full(len(index), int(role == "P"), dtype=np.int8))
         codes.append(np.full(len(own), -1, dtype=np.int8))
         scores.append((np.concatenate([labelled, mine]) - centre) / spread)
         fold.append(np.full(len(labelled) + len(mine), k))

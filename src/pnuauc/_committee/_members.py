@@ -179,10 +179,8 @@ class KernelAverage(Member):
     def fit_both(self, training: Training) -> tuple[Parts, list[Parts]]:
         """One grid gives both."""
         chosen, reads = self._chosen(training), self._reads(training.look)
-        whole, *folds = (
-            (Part(reads, Gaussians(model)),) for model in (chosen.model, *chosen.fold_models())
-        )
-        return whole, folds
+        whole: Parts = (Part(reads, Gaussians(chosen.model)),)
+        return whole, [(Part(reads, Gaussians(model)),) for model in chosen.fold_models()]
 
 
 class Trees(Member):

@@ -85,7 +85,8 @@ def _of_sparse(
     score: Callable[[Any], Floats], X: Any, n_reasons: int, names: Any
 ) -> list[list[Reason]]:
     """Each word of a row left out in turn."""
-    base, found = score(X), []
+    base = score(X)
+    found: list[list[Reason]] = []
     for i in range(X.shape[0]):
         row = X[i]
         places = np.argsort(-np.abs(row.data), kind="stable")[:_MAX_WORDS]

@@ -195,7 +195,8 @@ class Look:
     """
 
     def __init__(self, X: Any, view: View) -> None:
-        self.raw, self.view = X, view
+        self.raw = X
+        self.view: Any = view
 
     def __len__(self) -> int:
         return int(self.raw.shape[0])
