@@ -55,6 +55,7 @@ KINDS = {
     "variance_check": "experiments.variance:CHECK",
     "coverage": "experiments.coverage:COVERAGE",
     "weights": "experiments.coverage:WEIGHTS",
+    "selection": "experiments.selection:SELECTION",
     "indefinite": "experiments.indefinite:INDEFINITE",
     "auto": "experiments.auto:AUTO",
 }

@@ -24,7 +24,7 @@ from pnuauc.datasets import GENERATORS, TEXT, PNUSample, load, sample_pnu
 from pnuauc.priors import PRIORS
 from pnuauc.selection import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS, TrainedGrid, deal_folds
 
-__all__ = ["RANKERS", "data_of", "draw", "paper_grid"]
+__all__ = ["RANKERS", "data_of", "draw", "paper_grid", "prior_of"]
 
 Rows = list[dict[str, Any]]
 #: From here on the committee may learn its weights.
@@ -134,7 +134,7 @@ def _auc_cv(job: Job, sample: PNUSample) -> Rows:
         keep = sample.y != 0
         X, y = X[keep], (sample.y[keep] == 1).astype(float)
     start, cpu = time.perf_counter(), time.process_time()
-    prior = _prior(X, y, job)
+    prior = prior_of(X, y, job)
     model = AUCClassifierCV(prior=prior, verbose=False, random_state=job.seed, **options)
     model.fit(X, y)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -185,7 +185,7 @@ def _auc_grid(job: Job, sample: PNUSample) -> Rows:
     """
     X, y = sample.X, np.where(sample.y == -1, np.nan, sample.y.astype(float))
     start, cpu = time.perf_counter(), time.process_time()
-    prior = _prior(X, y, job)
+    prior = prior_of(X, y, job)
     assert prior is not None  # "prior" is required of this kind
     grid = paper_grid(X, y, prior, job.data_set in TEXT, job.seed)
     chosen = {
@@ -207,7 +207,7 @@ def _auc_grid(job: Job, sample: PNUSample) -> Rows:
     ]
 
 
-def _prior(X: Any, y: Any, job: Job) -> float | None:
+def prior_of(X: Any, y: Any, job: Job) -> float | None:
     """The prior the method is told: estimated from the rows, or given, right or wrong."""
     method = job.methods[0]
     if "prior" not in method.settings:

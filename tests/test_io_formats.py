@@ -660,7 +660,7 @@ def test_pipes_are_read_once_and_not_waited_for(tmp_path, monkeypatch):
     writer.join()
     assert not path.exists()
     monkeypatch.setattr("pnuauc.io._formats._PATIENCE", 0.05)
-    with pytest.raises(InputError, match="nobody writes"), spooled(pipe):
+    with pytest.raises(InputError, match="no program writes"), spooled(pipe):
         pass
 
 

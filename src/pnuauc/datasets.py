@@ -430,6 +430,13 @@ class PNUSample(NamedTuple):
     y_test: NDArray[np.int8]
     rows: NDArray[np.intp]
 
+    def __repr__(self) -> str:
+        n = [int((self.y == code).sum()) for code in (1, 0, -1)]
+        return (
+            f"PNUSample({n[0]} positive, {n[1]} negative, {n[2]} unlabelled rows of "
+            f"{self.X.shape[1]} columns, {len(self.y_test)} test rows)"
+        )
+
 
 def sample_pnu(
     X: Any,

@@ -82,6 +82,9 @@ DateFormatOption = Annotated[
 JobsOption = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files that pnuauc did not write.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 LevelOption = Annotated[
     float, typer.Option("--level", min=0.5, max=0.999, help="Confidence of intervals.")
@@ -136,6 +139,7 @@ def fit(
     sheet: SheetOption = None,
     jobs: JobsOption = -1,
     seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -171,6 +175,7 @@ def fit(
         report=report,
         reading=_reading(delimiter, encoding, format_, sheet),
         command=_command_line(),
+        overwrite=overwrite,
     )
 
 
@@ -200,6 +205,7 @@ def score(
     format_: FormatOption = None,
     sheet: SheetOption = None,
     jobs: JobsOption = -1,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -215,6 +221,7 @@ def score(
         choice=OutputChoice(keep, _listed(columns), sort, top, threshold),
         reading=_reading(delimiter, encoding, format_, sheet),
         jobs=jobs,
+        overwrite=overwrite,
     )
 
 

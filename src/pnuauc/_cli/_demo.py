@@ -13,6 +13,7 @@ from pnuauc._extras import need
 from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, make_payments
 from pnuauc.exceptions import InputError
 from pnuauc.io import OutputChoice, ReadOptions
+from pnuauc.io._signs import SIGN, written_by_us
 from pnuauc.io._writing import atomic_file
 
 __all__ = ["run_demo"]
@@ -89,8 +90,17 @@ def _tell_truth(
 
 
 def _write(table: Any, path: Path) -> None:
+    if path.exists() and not (written_by_us(path) or _same_header(table, path)):
+        raise InputError(f"'{path}' was not written by the demo; name another folder (--folder).")
     with atomic_file(path) as stream:
         if path.suffix == ".parquet":
-            need("pyarrow.parquet").write_table(table, stream)
+            signed = table.replace_schema_metadata({SIGN: SIGN})
+            need("pyarrow.parquet").write_table(signed, stream)
         else:
             need("pyarrow.csv").write_csv(table, stream)
+
+
+def _same_header(table: Any, path: Path) -> bool:
+    with path.open("rb") as stream:
+        first = stream.readline(10_000).decode("utf-8", "replace")
+    return first.strip().replace('"', "") == ",".join(table.column_names)

@@ -10,6 +10,7 @@ from typing import Any
 
 from pnuauc._cli._console import Voice
 from pnuauc._cli._hints import hints_for
+from pnuauc._cli._outputs import check_outputs
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, summary_rows, to_html, to_json
 from pnuauc._report._words import interval, percent
@@ -31,14 +32,14 @@ from pnuauc.io import (
     ScoreSummary,
     TableModel,
     load_model,
-    save_model,
     score_file,
 )
 from pnuauc.io._columns import CellError
 from pnuauc.io._formats import COMPRESSIONS, spooled
-from pnuauc.io._modelfile import open_model
+from pnuauc.io._modelfile import open_model, write_model
 from pnuauc.io._tables import column_names, detect_format, read_cells
-from pnuauc.io._writing import check_writable, write_text
+from pnuauc.io._together import finish_commits, written_together
+from pnuauc.io._writing import as_utf8
 
 __all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
 
@@ -61,13 +62,18 @@ def fit_file(
     report: Path | None,
     reading: ReadOptions,
     command: str,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """``pnuauc fit``; gives the findings to callers that go on from here."""
     model_path = _model_path(output or _beside(table, MODEL_ENDING))
     report_path = report or model_path.with_suffix(".html")
     numbers_path = report_path.with_suffix(".json")
-    for path in (model_path, report_path, numbers_path):
-        check_writable(path)
+    outputs = [model_path, report_path, numbers_path]
+
+    def check() -> None:
+        check_outputs(outputs, [table], overwrite=overwrite)
+
+    check()
     voice.stage(f"Reading {table} ...")
     with spooled(table, reading) as (path, reading):
         data = read_cells(path, reading)
@@ -87,9 +93,10 @@ def fit_file(
         "report": str(report_path),
         "numbers": str(numbers_path),
     }
-    save_model(study.model, model_path)
-    write_text(report_path, to_html(findings))
-    write_text(numbers_path, to_json(findings))
+    with written_together(outputs, recheck=check) as (model_file, report_file, numbers_file):
+        write_model(study.model, model_file)
+        report_file.write(as_utf8(to_html(findings)))
+        numbers_file.write(as_utf8(to_json(findings)))
     for sentence in headline(findings):
         voice.say(sentence, style="bold")
     voice.say()
@@ -156,16 +163,17 @@ def score_table(
     choice: OutputChoice,
     reading: ReadOptions,
     jobs: int,
+    overwrite: bool = False,
 ) -> None:
     """``pnuauc score``; what goes to standard output is CSV and nothing else."""
     import sys
 
     fitted = load_model(_existing_model(model))
     target = output or (Path("-") if str(table) == "-" else _scored(table, reading))
-    if str(target) != "-" and target.resolve() == table.resolve():
-        raise InputError(f"'{target}' is the table itself; name another output.", about="output")
     if str(target) == "-":
         voice = Voice(json=False, quiet=True)
+    else:
+        check_outputs([target], [table, _existing_model(model)], overwrite=overwrite)
     with (
         spooled(table, reading) as (path, reading),
         progress_bar("Scoring", voice.shows_progress) as bar,
@@ -378,6 +386,7 @@ def _model_path(path: Path) -> Path:
 
 def _existing_model(path: Path) -> Path:
     """The file as named, or with the ending that ``fit -o model`` added."""
+    finish_commits(path.resolve().parent)
     with_ending = path.with_name(path.name + MODEL_ENDING)
     return with_ending if not path.exists() and with_ending.exists() else path
 

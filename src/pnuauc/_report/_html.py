@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pnuauc._extras import need
+from pnuauc._json import visible
 from pnuauc._report import _charts as charts
 from pnuauc._report import _words as words
 
@@ -27,7 +28,7 @@ def to_html(findings: dict[str, Any]) -> str:
     )
     environment.filters["cell"] = _cell
     template = environment.get_template("report.html.j2")
-    return str(
+    return visible(
         template.render(
             f={**dict.fromkeys(_OPTIONAL), **findings},
             headline=words.headline(findings),

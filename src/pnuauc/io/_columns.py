@@ -310,7 +310,7 @@ def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float
         micros = np.asarray(_to_numpy(pc.fill_null(stamps, 0)))
     else:
         raise CellError(
-            f"Column '{column.name}' holds {values.type} values that are no dates where the "
+            f"Column '{column.name}' holds {values.type} values that are not dates where the "
             "model needs dates; write them as 2024-01-31 or 2024-01-31 12:00:00."
         )
     days = micros // _DAY

@@ -321,11 +321,11 @@ def _pipe(path: Path, name: str) -> Iterator[Any]:
             raise InputError("Nothing comes through standard input; pipe a table into it.")
         yield sys.stdin.buffer
         return
-    # opening a pipe that nobody writes into would wait for ever
+    # opening a pipe that no program writes to would wait for ever
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as stream:
         if not select.select([stream], [], [], _PATIENCE)[0]:
-            raise InputError(f"'{name}' is a pipe into which nobody writes.")
+            raise InputError(f"'{name}' is a pipe that no program writes to.")
         os.set_blocking(descriptor, True)
         yield stream
 

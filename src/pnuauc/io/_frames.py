@@ -113,7 +113,7 @@ def _foreign_frame(data: Any) -> Any:
         frame = narwhals.from_native(data)
     except TypeError:
         raise InputError(
-            f"A {type(data).__name__} is no table; pass a pandas, polars or pyarrow frame, a "
+            f"A {type(data).__name__} is not a table; pass a pandas, polars or pyarrow frame, a "
             "numpy array or a scipy.sparse matrix."
         ) from None
     if hasattr(frame, "collect"):

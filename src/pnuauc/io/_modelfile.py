@@ -28,7 +28,14 @@ from pnuauc.io._model import TableModel
 from pnuauc.io._parts import read_scorer
 from pnuauc.io._writing import atomic_file
 
-__all__ = ["FORMAT_VERSION", "load_model", "open_model", "read_manifest", "save_model"]
+__all__ = [
+    "FORMAT_VERSION",
+    "load_model",
+    "open_model",
+    "read_manifest",
+    "save_model",
+    "write_model",
+]
 
 FORMAT = "pnuauc-model"
 _MAX_QUANTILES = 100_000

@@ -8,10 +8,8 @@ from pnuauc.metrics._counts import ScoreCounts
 from pnuauc.metrics._display import RocEstimateDisplay
 from pnuauc.metrics._estimate import (
     AUCEstimate,
-    PriorSensitivity,
     auc_estimate,
     auc_from_counts,
-    prior_sensitivity,
 )
 from pnuauc.metrics._proportions import Interval
 from pnuauc.metrics._roc import (
@@ -21,6 +19,7 @@ from pnuauc.metrics._roc import (
     threshold_estimate,
 )
 from pnuauc.metrics._scorers import AUCScorer, make_auc_scorer
+from pnuauc.metrics._sensitivity import PriorSensitivity, prior_sensitivity
 from pnuauc.metrics._splitters import RoleStratifiedKFold, RoleStratifiedShuffleSplit
 
 __all__ = [

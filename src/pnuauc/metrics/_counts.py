@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pnuauc._shown import ShownAsTable
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
 __all__ = ["ScoreCounts", "check_scores"]
@@ -46,8 +47,8 @@ def check_scores(scores: ArrayLike, n_rows: int | None = None, name: str = "scor
     return values.astype(np.float64, copy=False)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreCounts(ShownAsTable):
     """How many rows of each role lie in each of the 2K + 1 cells cut by K anchors.
 
     Mergeable: ``a + b`` are the counts of both blocks' rows together, exactly. All blocks must
