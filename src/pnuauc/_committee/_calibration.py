@@ -104,7 +104,9 @@ class Calibration:
         k = min(k, n)
         places = 1.0 - (np.arange(k) + 0.5) / n
         p = np.array([np.interp(places, _PLACES, curve) for curve in self.curves])
-        below = self.weights @ _count_probabilities(p)
+        rest = 1.0 - (np.arange(k, n) + 0.5) / n
+        left = np.array([_variance(np.interp(rest, _PLACES, curve)) for curve in self.curves])
+        below = self.weights @ _count_probabilities(p, left)
         low = int(np.searchsorted(below, (1.0 - level) / 2.0, side="left"))
         high = int(np.searchsorted(below, (1.0 + level) / 2.0, side="left"))
         expected = float(self.weights @ p.sum(axis=1))
@@ -126,14 +128,22 @@ class Calibration:
         return cls(curves, weights, priors)
 
 
-def _count_probabilities(p: Floats) -> Floats:
+def _variance(p: Floats) -> float:
+    return float((p * (1.0 - p)).sum())
+
+
+def _count_probabilities(p: Floats, left: Floats) -> Floats:
     """P(count <= c), c = 0 .. k, of independent 0/1 variables: (m, k) -> (m, k + 1).
 
-    Up to ``_EXACT`` variables one by one; of more, the normal law with their mean and variance.
+    ``left``, shape (m,), is the variance of the number of positives below the top. Up to
+    ``_EXACT`` variables are added one by one. Of more the law is taken as normal, given that the
+    prior, the share of positives inside U, fixes the number above and below together: variance
+    V left / (V + left) instead of V.
     """
     m, k = p.shape
     if k > _EXACT:
-        spread = np.sqrt(np.maximum((p * (1.0 - p)).sum(axis=1), 1e-12))
+        own = (p * (1.0 - p)).sum(axis=1)
+        spread = np.sqrt(np.maximum(own * left / np.maximum(own + left, 1e-12), 1e-6))
         return np.asarray(ndtr((np.arange(k + 1) + 0.5 - p.sum(axis=1)[:, None]) / spread[:, None]))
     law = np.zeros((m, k + 1))
     law[:, 0] = 1.0
