@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -385,3 +386,32 @@ def test_a_spreadsheets_export(tmp_path):
     assert lines[0].replace('"', "") == "code,y,score,percentile"
     assert len(lines) == 4
     assert all(line.startswith('"0') for line in lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "code", "message"),
+    [
+        (["cat", "dog"], [], 2, "do not say which is positive.*--positive fraud"),
+        (["yes", ""], ["--positive", "Yes"], 2, "never holds 'Yes'.*is 'yes' meant.*--positive"),
+        (["0", "1", "2"], ["--positive", "1"], 2, "belong to no role: 2"),
+        (
+            ["1"] + [""] * 59,
+            [],
+            2,
+            "1 positive, 0 negative and 59 unlabelled|1 positive row and no",
+        ),
+        (["1"] * 3 + [""] * 57, [], 2, "holds 3 positive rows and no negative one"),
+        (["1"] + ["0"] * 9, [], 0, "0 is read as negative.*--unlabeled 0"),
+        (["1", "0", "-1"], [], 0, "1, 0 and -1 are read as positive, negative and unlabelled"),
+        (["Fraud", "Legit"], [], 0, "'Fraud' as positive, 'Legit' as negative"),
+    ],
+)
+def test_labels_are_asked_about_or_told(tmp_path, labels, options, code, message):
+    rng = np.random.default_rng(0)
+    cells = (labels * 60)[: max(60, len(labels))]
+    rows = [f"{rng.normal() + (c in ('1', 'Fraud')):.4f},{c}" for c in cells]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *rows]) + "\n")
+    done = run("fit", path, "--label", "y", "--prior", "0.3", *QUICK, *options)
+    assert done.exit_code == code, done.output
+    assert re.search(message, " ".join(done.stderr.split()))

@@ -79,6 +79,8 @@ class _ScaleMixin:
 class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
     """Shared by the bases that are built on centres: choose them, remember them."""
 
+    random_state: Any
+
     @property
     def n_features(self) -> int:
         """Features per scale."""
@@ -190,7 +192,8 @@ class GaussianBasis(_CenterBasis):
     def features(self, X: Any) -> NDArray[Any]:
         """``transform`` without validation, for rows that were validated already."""
         out = gaussian_exponents(X, self.centers_, self.width_)
-        return np.exp(out, out=out)
+        np.exp(out, out=out)
+        return out
 
 
 class MultiscaleBasis(_CenterBasis):
@@ -360,13 +363,15 @@ class LinearKernelBasis(_CenterBasis):
 
     def features(self, X: Any) -> NDArray[Any]:
         """``transform`` without validation, for rows that were validated already."""
-        return safe_sparse_dot(X, self.centers_.T, dense_output=True)
+        out: NDArray[Any] = safe_sparse_dot(X, self.centers_.T, dense_output=True)
+        return out
 
 
 class IdentityBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
     """phi(x) = x: linear models in the d features themselves. CSR rows stay CSR."""
 
     row_sized = True
+    n_features_in_: int
 
     @classmethod
     def from_parts(cls, n_features: int) -> IdentityBasis:
@@ -466,7 +471,7 @@ def check_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64
     """Weights as a float64 array, shape (n,), finite, >= 0 and not all zero; None stays None."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(
+    weight: NDArray[np.float64] = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True, copy=True
     )
     if not weight.any():
@@ -566,8 +571,9 @@ def gaussian_exponents(X: Any, centers: Any, width: float) -> NDArray[Any]:
     right[d] = -0.5
     right[d + 1] = -0.5 * row_norms(moved, squared=True)
     right /= width**2
-    out = left @ right.astype(X.dtype)
-    return np.minimum(out, 0.0, out=out)
+    product: NDArray[Any] = left @ right.astype(X.dtype)
+    np.minimum(product, 0.0, out=product)
+    return product
 
 
 def squared_distances(X: Any, centers: Any) -> NDArray[Any]:
@@ -580,8 +586,9 @@ def squared_distances(X: Any, centers: Any) -> NDArray[Any]:
         origin = centers.mean(axis=0)
         X = X - origin
         centers = centers - origin
-    out = safe_sparse_dot(X, centers.T, dense_output=True)
+    out: NDArray[Any] = safe_sparse_dot(X, centers.T, dense_output=True)
     out *= -2.0
     out += row_norms(X, squared=True)[:, np.newaxis]
     out += row_norms(centers, squared=True)
-    return np.maximum(out, 0.0, out=out)
+    np.maximum(out, 0.0, out=out)
+    return out

@@ -35,6 +35,12 @@ __all__ = ["AUCClassifier"]
 class _RankingMixin(ClassifierMixin):
     """What every fitted linear-in-parameter ranker shares: scores, classes, tags."""
 
+    n_jobs: int | None
+    basis_: Any
+    coef_: NDArray[np.float64]
+    intercept_: float
+    classes_: NDArray[Any]
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """w'phi(x) + intercept_, shape (n,): higher means more likely positive."""
         check_is_fitted(self)
@@ -252,6 +258,7 @@ def read_training_rows(
         positive_label=estimator.positive_label,
         negative_label=estimator.negative_label,
         unlabeled_label=estimator.unlabeled_label,
+        unclear="sorted",  # scikit-learn's rule for the two classes of any classifier
     )
     check_consistent_length(X, roles.codes)
     _check_variation(X)

@@ -98,7 +98,8 @@ class Moments:
             s = rows @ v - mean @ v
             if weight is not None:
                 s = s * weight
-            return rows.T @ s - mean * s.sum()
+            out: NDArray[Any] = rows.T @ s - mean * s.sum()
+            return out
 
         b = rows.shape[1]
         operator = LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)

@@ -229,7 +229,8 @@ def read_prior(prior: Any, level: float = 0.95) -> ClassPrior | None:
     if isinstance(prior, str) and prior == "auto":
         return None
     if isinstance(getattr(prior, "estimate_", None), ClassPrior):
-        return prior.estimate_
+        estimate: ClassPrior = prior.estimate_
+        return estimate
     if hasattr(prior, "prior_"):
         return _from_estimator(prior, level)
     if isinstance(prior, (bool, str, bytes)) or hasattr(prior, "fit"):

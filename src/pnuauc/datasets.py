@@ -347,7 +347,8 @@ def _binary(labels: NDArray[Any], positive: str) -> NDArray[np.int8]:
     names = [v.removesuffix(".0") for v in values]
     if len(values) != 2 or wanted.removesuffix(".0") not in names:
         raise ValueError(f"Expected two labels with {wanted} among them, got {', '.join(names)}.")
-    return (index == names.index(wanted.removesuffix(".0"))).astype(np.int8)
+    y: NDArray[np.int8] = (index == names.index(wanted.removesuffix(".0"))).astype(np.int8)
+    return y
 
 
 def _cache() -> Path:

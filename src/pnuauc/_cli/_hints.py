@@ -9,6 +9,8 @@ __all__ = ["hints_for", "with_hint"]
 #: By ``about`` of an error of :mod:`pnuauc.exceptions`.
 _HINTS = {
     "labels": "Use --positive, --negative and --unlabeled to name label values.",
+    "positive": "Use --positive to name it, for example --positive fraud.",
+    "zeros": "Use --unlabeled 0 if 0 means not looked at, --negative 0 if it means negative.",
     "prior": "Use --prior to give it, for example --prior 0.1.",
     "delimiter": "Use --delimiter to set it, for example --delimiter semicolon.",
     "encoding": "Use --encoding to set it, for example --encoding latin-1.",
@@ -30,8 +32,8 @@ def with_hint(error: Exception) -> str:
 def hints_for(findings: dict[str, Any]) -> list[str]:
     """The options that answer what is doubtful in the findings of a fit or an evaluation."""
     topics = []
-    if findings["labels"].get("announcement"):
-        topics.append("labels")
+    if announced := findings["labels"].get("announcement"):
+        topics.append("zeros" if announced.startswith("Every row is labelled") else "labels")
     if (findings.get("prior") or {}).get("doubt"):
         topics.append("prior")
     if findings.get("leaks"):

@@ -171,7 +171,7 @@ def rests_on(auc: dict[str, Any]) -> str:
     }
     why = next((note for note in auc.get("notes", ()) if "left out, because" in note), None)
     if auc["method"] != "pn" or why is None:
-        return rows.get(auc["method"], auc["method"])
+        return rows.get(auc["method"], str(auc["method"]))
     reason = why.split("left out, because ", 1)[1].rstrip(".")
     return f"{rows['pn']}; unlabelled rows are left out, because {reason}"
 

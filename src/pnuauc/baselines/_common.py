@@ -106,6 +106,9 @@ class Ranker(ClassifierMixin, BaseEstimator):
 class LinearRanker(Ranker):
     """score(x) = coef_'phi(x) with a basis phi of :mod:`pnuauc._basis`."""
 
+    basis_: Any
+    coef_: NDArray[np.float64]
+
     def _scores(self, X: Any) -> NDArray[np.float64]:
         return block_scores(X, self.basis_, self.coef_)
 

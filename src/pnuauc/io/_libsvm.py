@@ -98,7 +98,8 @@ def _load(lines: list[bytes]) -> tuple[Any, Any]:
     text = b"\n".join(lines)
     if not text.strip():
         return sparse.csr_matrix((0, 0)), np.empty(0)
-    return load_svmlight_file(BytesIO(text), zero_based=False)
+    X, y = load_svmlight_file(BytesIO(text), zero_based=False)
+    return X, y
 
 
 def _fails(lines: list[bytes]) -> bool:

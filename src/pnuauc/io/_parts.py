@@ -79,9 +79,10 @@ class LinearScorer:
             out |= {f"centers_{k}": getattr(centers, k) for k in ("data", "indices", "indptr")}
         else:
             out["centers"] = centers
-        if not isinstance(self.basis, LinearKernelBasis):
-            widths = getattr(self.basis, "widths_", None)
-            out["widths"] = np.array([self.basis.width_]) if widths is None else widths
+        if isinstance(self.basis, GaussianBasis):
+            out["widths"] = np.array([self.basis.width_])
+        elif isinstance(self.basis, MultiscaleBasis):
+            out["widths"] = self.basis.widths_
         return out
 
     @classmethod
@@ -130,7 +131,7 @@ SCORERS: dict[str, Any] = {LinearScorer.kind: LinearScorer, Committee.kind: Comm
 
 def scorer_of(ranker: Any) -> StoredScorer:
     """The storable scorer of a fitted ranker: its ``scorer_``, or its basis and coefficients."""
-    own = getattr(ranker, "scorer_", None)
+    own: StoredScorer | None = getattr(ranker, "scorer_", None)
     if own is not None:
         return own
     return LinearScorer(ranker.basis_, ranker.coef_)

@@ -11,6 +11,7 @@ from pnuauc.metrics._estimate import (
     auc_estimate,
     auc_from_counts,
 )
+from pnuauc.metrics._held_out import held_out_scores
 from pnuauc.metrics._proportions import Interval
 from pnuauc.metrics._roc import (
     RocEstimate,
@@ -37,6 +38,7 @@ __all__ = [
     "auc_estimate",
     "auc_from_counts",
     "compare_auc",
+    "held_out_scores",
     "make_auc_scorer",
     "prior_sensitivity",
     "roc_curve_estimate",

@@ -30,7 +30,7 @@ class AUCScorer:
     ) -> float:
         if sample_weight is not None:
             raise ValueError("The AUC scorer takes no sample_weight.")
-        roles = read_roles(y, **self.label_codes)
+        roles = read_roles(y, unclear="sorted", **self.label_codes)
         scores = check_scores(_scores_of(estimator, X, roles.positive_label), len(roles))
         method = self.method
         if method == "auto" and self.prior is None and roles.setting in {"PU", "NU"}:

@@ -23,6 +23,7 @@ def _roles_of(splitter: Any, y: Any) -> Roles:
         positive_label=splitter.positive_label,
         negative_label=splitter.negative_label,
         unlabeled_label=splitter.unlabeled_label,
+        unclear="sorted",
     )
 
 

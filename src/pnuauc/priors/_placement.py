@@ -260,7 +260,8 @@ def _log_likelihood(edges: Floats, counts: Floats) -> Floats:
     negative = np.diff(below, axis=2, prepend=0 * ends, append=ends)
     positive = np.diff(edges, prepend=0.0, append=1.0)
     mixture = _SHARES[:, None, None, None] * (positive - negative) + negative
-    return np.log(np.maximum(mixture, 1e-12)) @ counts
+    likelihood: NDArray[np.float64] = np.log(np.maximum(mixture, 1e-12)) @ counts
+    return likelihood
 
 
 def _auc(known: Floats, unlabeled: Floats) -> tuple[float, float]:

@@ -141,7 +141,8 @@ class FoldCounts:
         values = np.stack([share_p / p_total, share_n / n_total], axis=1)
         mean = (values * weight[:, None]).sum(axis=2)
         centred = values - mean[:, :, None]
-        return np.einsum("cik,cjk,ck->cij", centred, centred, weight)
+        out: NDArray[np.float64] = np.einsum("cik,cjk,ck->cij", centred, centred, weight)
+        return out
 
 
 def _shift(upto: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -57,13 +57,17 @@ class Criterion:
     def std(self) -> NDArray[np.float64]:
         """Standard deviation over the folds that have a value, shape (n_candidates,)."""
         n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
-        return np.sqrt(np.nansum((self.fold_risks - self.mean) ** 2, axis=0) / n)
+        std: NDArray[np.float64] = np.sqrt(
+            np.nansum((self.fold_risks - self.mean) ** 2, axis=0) / n
+        )
+        return std
 
     @property
     def std_error(self) -> NDArray[np.float64]:
         """Standard error over folds, shape (n_candidates,); zero with a single fold."""
         n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
-        return self.std / np.sqrt(np.maximum(n - 1, 1))
+        error: NDArray[np.float64] = self.std / np.sqrt(np.maximum(n - 1, 1))
+        return error
 
 
 def validation_risks(
