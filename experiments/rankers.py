@@ -256,7 +256,7 @@ def _auto(job: Job, sample: PNUSample) -> Rows:
     held_out = many or job.seed < method.settings["held_out_trials"]
     y = np.where(sample.y == -1, np.nan, sample.y.astype(float))
     start, cpu = time.perf_counter(), time.process_time()
-    prior = _prior(sample.X, y, job)
+    prior = prior_of(sample.X, y, job)
     model = AutoAUCClassifier(
         prior=prior, cv=5 if held_out else 0, verbose=False, random_state=job.seed
     ).fit(sample.X, y)

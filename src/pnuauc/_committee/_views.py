@@ -156,7 +156,7 @@ class SparseView:
 
     def width(self, name: str) -> int:
         """Number of columns of the named view."""
-        return {"raw": self.centers.shape[1], "components": self.turn.shape[1]}[name]
+        return int({"raw": self.centers.shape[1], "components": self.turn.shape[1]}[name])
 
     def components(self, X: Any) -> Floats:
         """Rows along the axes, brought to unit length (texts differ in length, not in kind)."""
@@ -207,27 +207,27 @@ class Look:
 
     @cached_property
     def standard(self) -> Floats:
-        return self.view.standard(self.raw)
+        return np.asarray(self.view.standard(self.raw))
 
     @cached_property
     def filled(self) -> Floats:
-        return self.view.filled(self.raw)
+        return np.asarray(self.view.filled(self.raw))
 
     @cached_property
     def squashed(self) -> Floats:
-        return self.view.squashed(self.raw)
+        return np.asarray(self.view.squashed(self.raw))
 
     @cached_property
     def unit(self) -> Floats:
-        return self.view.unit(self.raw)
+        return np.asarray(self.view.unit(self.raw))
 
     @cached_property
     def components(self) -> Floats:
-        return self.view.components(self.raw)
+        return np.asarray(self.view.components(self.raw))
 
     @cached_property
     def whitened(self) -> Floats:
-        return self.components / self.view.lengths
+        return np.asarray(self.components / self.view.lengths)
 
     @cached_property
     def trees(self) -> Floats:
