@@ -296,7 +296,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
 
         Without unlabelled rows: positive where that is more likely than not.
         """
-        return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(np.intp)])
 
     def predict_proba(self, X: Any) -> Floats:
         """P(negative), P(positive) of a row drawn from U that has this score, shape (n, 2).
