@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from experiments import tables
 from experiments.config import Job, Method, Setting
+from experiments.hard_sets import HARD_SETS
 from experiments.kinds import Kind
 from pnuauc import AUCClassifierCV, AutoAUCClassifier
 from pnuauc._basis import LinearKernelBasis, MultiscaleBasis
@@ -36,7 +37,7 @@ def _data(name: str, options: str) -> tuple[Any, NDArray[np.int8]]:
     if not options:
         return load(name)
     line = json.loads(options)
-    return GENERATORS[line.pop("generator", name.removeprefix("make_"))](**line)
+    return (GENERATORS | HARD_SETS)[line.pop("generator", name.removeprefix("make_"))](**line)
 
 
 def data_of(job: Job) -> tuple[Any, NDArray[np.int8]]:
