@@ -60,6 +60,7 @@ KINDS = {
     "selection": "experiments.selection:SELECTION",
     "indefinite": "experiments.indefinite:INDEFINITE",
     "truth": "experiments.truth:TRUTH",
+    "auto": "experiments.auto:AUTO",
 }
 
 

@@ -33,7 +33,7 @@ __all__ = [
     "score_histograms",
     "selection_findings",
     "top_rows",
-    "unlabelled_effect",
+    "unlabeled_effect",
 ]
 
 Floats = NDArray[np.float64]
@@ -255,7 +255,7 @@ def score_histograms(roles: Roles, scores: Floats, bins: int = 24) -> dict[str, 
     return out
 
 
-def unlabelled_effect(
+def unlabeled_effect(
     ranker: AUCClassifierCV,
     quiet: AUCClassifierCV,
     X: Any,

@@ -33,7 +33,7 @@ from pnuauc._study._findings import (
     score_histograms,
     selection_findings,
     top_rows,
-    unlabelled_effect,
+    unlabeled_effect,
 )
 from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
@@ -256,7 +256,7 @@ def _judge(
         held_out, prior, roles.n_unlabeled, settings.top, settings.level
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
-    findings["unlabelled"] = unlabelled_effect(
+    findings["unlabeled_effect"] = unlabeled_effect(
         ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
     )
     tick("importance", 0.0)
@@ -286,8 +286,8 @@ def _procedure(n_folds: int, held_out: CrossFit, roles: Roles) -> str:
             else ""
         )
         + "A score counts by its place among the unlabelled scores of its fold; the prior and the "
-        "encoding come from all rows. The interval allows for the scatter of refits and for what the "
-        "final model gains from the rows that each of them lacked."
+        "encoding come from all rows. The interval allows for the scatter of refits and for what "
+        "the final model gains from the rows that each of them lacked."
     )
 
 
@@ -304,7 +304,7 @@ def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
         "auc_reason",
         "copies",
         "review",
-        "unlabelled",
+        "unlabeled_effect",
         "importance",
         "warnings",
         "settings",
