@@ -349,7 +349,17 @@ def prior_of_file(
         f"If the labels were uncovered inside this table: {percent(findings['population'])} of all "
         "rows."
     )
-    for remark in [*([found.doubt] if found.doubt else []), *messages, *encoder.notes_]:
+    if findings["labels_to_halve"]:
+        voice.say(
+            f"{percent(findings['share_of_positives_known'])} of all positives here are labelled. "
+            f"Labels of {findings['labels_to_halve']:,} unlabelled rows drawn at random would "
+            "halve the error."
+        )
+    for remark in [
+        *(text for text in (found.doubt, found.note) if text),
+        *messages,
+        *encoder.notes_,
+    ]:
         voice.remark(remark)
     voice.data({**findings, "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
 
