@@ -13,7 +13,7 @@ from pnuauc.selection._counts import FoldCounts
 from pnuauc.selection._criterion import (
     _least_variance,
     _least_variance_simplex,
-    risk_covariance,
+    held_out_covariance,
     validation_risks,
 )
 from tests.conftest import wins
@@ -72,8 +72,8 @@ def test_covariance_is_that_of_the_projections():
         total = sum(part[0].shape[0] for part in on_u)
         spread = np.mean([np.cov(part, bias=True) for part in on_u], axis=0)
         expected += spread / total / n_candidates
-    np.testing.assert_allclose(risk_covariance(counts_of(folds), prior), expected, atol=1e-12)
-    labelled = risk_covariance(counts_of(folds), None)
+    np.testing.assert_allclose(held_out_covariance(counts_of(folds), prior), expected, atol=1e-12)
+    labelled = held_out_covariance(counts_of(folds), None)
     assert labelled[0, 0] == pytest.approx(expected[0, 0])
     assert np.count_nonzero(labelled) == 1
 
@@ -113,7 +113,7 @@ def test_validation_risk_is_the_weighted_sum_of_its_parts(name):
     prior, folds = 0.3, folds_of()
     counts, etas = counts_of(folds), np.array([-0.5, 0.0, 0.5])
     found = validation_risks(counts, etas, "PNU", prior, name)
-    s = risk_covariance(counts, prior)
+    s = held_out_covariance(counts, prior)
     if name == "paper":
         pnpu, pnnu = gamma_bar(prior, 9, 12)
     elif name == "variance":

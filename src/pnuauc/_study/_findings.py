@@ -1,4 +1,4 @@
-"""Single findings, each a plain dict that JSON can say."""
+"""Single findings, each a dict of JSON values."""
 
 from __future__ import annotations
 
@@ -279,9 +279,9 @@ def unlabeled_effect(
         return out
     from sklearn.base import clone
 
-    plain = clone(quiet).set_params(risk="pn", prior=None)
+    labelled_only = clone(quiet).set_params(risk="pn", prior=None)
     alone = cross_fit(
-        plain, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
+        labelled_only, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
     )
     told = prior is not None and prior_verdict(prior, roles)["told"]
     known = prior if told else None  # without a prior: positives and negatives alone
