@@ -1,4 +1,4 @@
-"""Single findings, each a plain dict that JSON can say."""
+"""Single findings, each a dict of JSON values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "score_histograms",
     "selection_findings",
     "top_rows",
-    "unlabelled_effect",
+    "unlabeled_effect",
 ]
 
 Floats = NDArray[np.float64]
@@ -222,7 +222,7 @@ def score_histograms(roles: Roles, scores: Floats, bins: int = 24) -> dict[str, 
     return out
 
 
-def unlabelled_effect(
+def unlabeled_effect(
     ranker: Any,
     quiet: Any,
     X: Any,

@@ -34,7 +34,7 @@ from pnuauc._study._findings import (
     score_histograms,
     selection_findings,
     top_rows,
-    unlabelled_effect,
+    unlabeled_effect,
 )
 from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
@@ -282,7 +282,7 @@ def _judge(
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
     tick("rivals", 0.0)
     findings["rivals"] = rival_findings(quiet, X, held_out, prior, n_folds, settings)
-    findings["unlabelled"] = unlabelled_effect(
+    findings["unlabeled_effect"] = unlabeled_effect(
         ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
     )
     tick("importance", 0.0)
@@ -329,7 +329,7 @@ def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
         "auc_reason",
         "copies",
         "review",
-        "unlabelled",
+        "unlabeled_effect",
         "rivals",
         "importance",
         "warnings",
