@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,16 @@ from pnuauc._cli._hints import _HINTS, hints_for, with_hint
 SOURCES = Path(pnuauc.__file__).parent
 
 
+@cache
+def commands():
+    return get_command(app).commands
+
+
+@cache
 def options():
     """Every option of every command, without --help."""
     found = set()
-    for command in get_command(app).commands.values():
+    for command in commands().values():
         for parameter in command.params:
             found |= {name for name in parameter.opts if name.startswith("--")}
     return found - {"--help"}
@@ -58,7 +65,7 @@ def test_choices_are_named_in_the_help_and_refused_before_any_file_is_read():
     from pnuauc.metrics._estimate import METHODS
     from pnuauc.priors import PRIORS
 
-    helped = {name: command.params for name, command in get_command(app).commands.items()}
+    helped = {name: command.params for name, command in commands().items()}
     for command, option, names in (
         ("evaluate", "method", METHODS),
         ("prior", "method", ("auto", *PRIORS)),
@@ -90,9 +97,9 @@ def test_documentation_names_options_and_commands_that_exist():
         for command in re.findall(r"`pnuauc (\w+)", text) + re.findall(
             r"^\$ pnuauc (\w+)", text, re.M
         ):
-            assert command in get_command(app).commands, f"{page.name}: {command}"
+            assert command in commands(), f"{page.name}: {command}"
     listed = re.findall(r"^\| `pnuauc (\w+)", (DOCS / "cli.md").read_text(encoding="utf-8"), re.M)
-    assert sorted(listed) == sorted(get_command(app).commands)
+    assert sorted(listed) == sorted(commands())
     told = set(re.findall(r"--[a-z][a-z-]+", (DOCS / "cli.md").read_text(encoding="utf-8")))
     assert options() <= told, f"docs/cli.md does not name {sorted(options() - told)}"
 
