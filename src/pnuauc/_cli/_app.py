@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pnuauc._cli._console import Voice, guarded
-from pnuauc._cli._options import parse_prior
+from pnuauc._cli._options import check_choice, parse_prior
 
 app = typer.Typer(
     name="pnuauc",
@@ -155,6 +155,7 @@ def fit(
     from pnuauc._cli._work import fit_file
     from pnuauc._study import ColumnRoles, FitSettings
 
+    check_choice("--basis", basis, ("gaussian", "linear", "identity"))
     settings = FitSettings(
         prior=parse_prior(prior),
         model=model,
@@ -214,6 +215,10 @@ def score(
     format_: FormatOption = None,
     sheet: SheetOption = None,
     jobs: JobsOption = -1,
+    spreadsheet: Annotated[
+        bool,
+        typer.Option("--spreadsheet", help="Put ' before text that a spreadsheet would run."),
+    ] = False,
     overwrite: OverwriteOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -227,7 +232,7 @@ def score(
         model,
         table,
         output,
-        choice=OutputChoice(keep, _listed(columns), sort, top, threshold),
+        choice=OutputChoice(keep, _listed(columns), sort, top, threshold, spreadsheet),
         reading=_reading(delimiter, encoding, format_, sheet),
         jobs=jobs,
         overwrite=overwrite,
@@ -259,7 +264,9 @@ def evaluate(
 ) -> None:
     """AUC with interval of any model's scores, from whatever is labelled; compare two."""
     from pnuauc._cli._work import evaluate_file
+    from pnuauc.metrics._estimate import METHODS
 
+    check_choice("--method", method, METHODS)
     evaluate_file(
         Voice(json=json, quiet=quiet),
         table,
@@ -288,7 +295,7 @@ def prior(
     decimal: DecimalOption = None,
     date_format: DateFormatOption = None,
     method: Annotated[
-        str, typer.Option(help="auto, energy, placement, penalized_l1 or pearson.")
+        str, typer.Option(help="auto, placement, energy, penalized_l1, pearson, em or hellinger.")
     ] = "auto",
     level: LevelOption = 0.95,
     delimiter: DelimiterOption = None,
@@ -302,6 +309,9 @@ def prior(
     """Estimate how many of the unlabelled rows are positive."""
     from pnuauc._cli._work import prior_of_file
     from pnuauc._study import ColumnRoles
+    from pnuauc.priors import PRIORS
+
+    check_choice("--method", method, ("auto", *PRIORS))
 
     columns = ColumnRoles(
         label,

@@ -198,6 +198,11 @@ def score_table(
 
 
 def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, target: Path) -> None:
+    if summary.n_formulas:
+        voice.remark(
+            f"{summary.n_formulas:,} cells begin with = + - @ or a tab, which a spreadsheet would "
+            "run as formulas; to open the file there, use --spreadsheet."
+        )
     for name, levels in summary.new_categories.items():
         shown = ", ".join(map(repr, sorted(levels)[:5]))
         voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
