@@ -59,6 +59,7 @@ KINDS = {
     "weights": "experiments.coverage:WEIGHTS",
     "selection": "experiments.selection:SELECTION",
     "indefinite": "experiments.indefinite:INDEFINITE",
+    "auto": "experiments.auto:AUTO",
 }
 
 

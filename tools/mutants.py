@@ -88,6 +88,8 @@ NAMES = {
 }
 #: Keywords without which a result is the same: they say how, not what.
 QUIET = {"stacklevel", "copy", "strict", "encoding", "dtype", "check_finite", "overwrite_a"}
+#: Calls whose arguments are not worth swapping: the same result, or no program at all.
+SYMMETRIC = {"min", "max", "minimum", "maximum", "isinstance", "getattr", "hasattr", "zip"}
 #: Functions whose product is words.
 WORDS = {"__repr__", "__str__", "_repr_html_", "__sklearn_tags__", "_more_tags"}
 
@@ -142,7 +144,7 @@ def variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
     """Arguments swapped or left out, and another function of the same shape."""
     plain = not any(isinstance(a, ast.Starred) for a in node.args)
-    plain = plain and ast.unparse(node.func) not in ("isinstance", "getattr", "hasattr")
+    plain = plain and ast.unparse(node.func).removeprefix("np.") not in SYMMETRIC
     if plain and len(node.args) > 1 and ast.dump(node.args[0]) != ast.dump(node.args[1]):
         first, second, *rest = node.args
         yield "swapped arguments", _with(node, args=[second, first, *rest])
@@ -379,7 +381,7 @@ class Laboratory:
 
 def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace) -> None:
     """The room's sample, as far as it has not been tried; results are appended one by one."""
-    found = [m for file in _files(part["source"]) for m in mutants(file)]
+    found = [m for file in _files(part["source"], part) for m in mutants(file)]
     seed = str(options.seed).encode()
     found.sort(key=lambda m: hashlib.sha256(seed + m[0].id.encode()).digest())
     sample = found[: options.sample]
@@ -412,8 +414,10 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
                 )
 
 
-def _files(patterns: list[str]) -> list[Path]:
-    return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
+def _files(patterns: list[str], part: dict[str, list[str]] | None = None) -> list[Path]:
+    """Files of the patterns, without those that the room leaves out."""
+    left = {ROOT / name for name in (part or {}).get("without", [])}
+    return sorted({path for pattern in patterns for path in ROOT.glob(pattern)} - left)
 
 
 def read(path: Path) -> dict[str, dict[str, object]]:
@@ -438,7 +442,7 @@ def report(config: dict[str, object], options: argparse.Namespace) -> str:
     ]
     survivors = []
     for room, part in config["rooms"].items():
-        every = [m.id for file in _files(part["source"]) for m, _ in mutants(file)]
+        every = [m.id for file in _files(part["source"], part) for m, _ in mutants(file)]
         tried = [results[i] for i in every if i in results]
         left = [r for r in tried if r["status"] == "survived"]
         open_ = [r for r in left if r["id"] not in explained]

@@ -24,6 +24,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from pnuauc._ranges import check_range, finite
+
 __all__ = [
     "BASES",
     "GaussianBasis",
@@ -93,6 +95,7 @@ class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
         self, X: Any, sample_weight: ArrayLike | None, n_centers: int, centers: Any
     ) -> Any:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_range(X)
         if centers is not None:
             fixed = centers if sparse.issparse(centers) else np.asarray(centers, dtype=X.dtype)
             if fixed.ndim != 2 or fixed.shape[1] != X.shape[1]:
@@ -116,7 +119,7 @@ class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
         """Rows -> features: (n, d) -> (n, number of features), in the precision of X."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.features(X)
+        return finite(self.features(X), "The features")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         check_is_fitted(self)
@@ -560,7 +563,7 @@ def gaussian_exponents(X: Any, centers: Any, width: float) -> NDArray[Any]:
         out *= -0.5 / width**2
         return out
     n, d = X.shape
-    origin = centers.mean(axis=0)
+    origin = _middle(centers)
     left = np.empty((n, d + 2), dtype=X.dtype)
     np.subtract(X, origin, out=left[:, :d])
     left[:, d] = row_norms(left[:, :d], squared=True)
@@ -576,14 +579,19 @@ def gaussian_exponents(X: Any, centers: Any, width: float) -> NDArray[Any]:
     return product
 
 
+def _middle(centers: NDArray[Any]) -> NDArray[Any]:
+    """Where most of the centres are; one of them far away does not move it."""
+    return np.asarray(np.median(centers, axis=0), dtype=centers.dtype)
+
+
 def squared_distances(X: Any, centers: Any) -> NDArray[Any]:
     """|x - c|^2 for all rows and centres by one matrix product: (n, d), (b, d) -> (n, b).
 
-    Dense rows are first moved by the centres' mean, so a large common offset costs no digits;
-    CSR rows are not (that would densify them).
+    Dense rows are first moved by the centres' median, so a large common offset costs no digits,
+    nor does one centre far away; CSR rows are not (that would densify them).
     """
     if not sparse.issparse(X) and not sparse.issparse(centers):
-        origin = centers.mean(axis=0)
+        origin = _middle(centers)
         X = X - origin
         centers = centers - origin
     out: NDArray[Any] = safe_sparse_dot(X, centers.T, dense_output=True)

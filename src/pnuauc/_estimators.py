@@ -22,6 +22,7 @@ from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._linear import LinearModel
 from pnuauc._prior import ClassPrior
+from pnuauc._ranges import check_range, finite
 from pnuauc._risks import RISKS, Risk, check_prior, get_risk
 from pnuauc._solvers import Correction
 from pnuauc.exceptions import CorrectionWarning
@@ -46,7 +47,8 @@ class _RankingMixin(ClassifierMixin):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         threads = effective_n_jobs(self.n_jobs)
-        return block_scores(X, self.basis_, self.coef_, n_threads=threads) + self.intercept_
+        scores = block_scores(X, self.basis_, self.coef_, n_threads=threads)
+        return finite(scores + self.intercept_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels: positive where ``decision_function`` is above zero.
@@ -261,6 +263,7 @@ def read_training_rows(
         unclear="sorted",  # scikit-learn's rule for the two classes of any classifier
     )
     check_consistent_length(X, roles.codes)
+    check_range(X)
     _check_variation(X)
     return X, roles, check_weights(sample_weight, X)
 

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
@@ -136,6 +137,10 @@ _ALL = (
     Baseline(
         "gradient_boosting",
         lambda seed: LabeledOnly(GradientBoostingClassifier(random_state=seed)),
+    ),
+    Baseline(
+        "hist_gradient_boosting",
+        lambda seed: LabeledOnly(HistGradientBoostingClassifier(random_state=seed)),
     ),
     Baseline(
         "positive_vs_unlabeled",

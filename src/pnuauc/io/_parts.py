@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pnuauc._basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
+from pnuauc._committee import Committee
 from pnuauc._design import block_scores
 from pnuauc._stored import Parts, refuse
 from pnuauc.exceptions import InputError
@@ -125,7 +126,7 @@ def _read_centers(parts: Parts, n_features: int) -> Any:
 
 
 #: Scorers by kind. A new one: a class as above, and a line here; tests pick it up.
-SCORERS: dict[str, Any] = {LinearScorer.kind: LinearScorer}
+SCORERS: dict[str, Any] = {LinearScorer.kind: LinearScorer, Committee.kind: Committee}
 
 
 def scorer_of(ranker: Any) -> StoredScorer:

@@ -62,6 +62,8 @@ class TrainedGrid:
         Parameters of every candidate.
     counts : list of FoldCounts
         After :meth:`train`: how the held-out rows of each fold rank under every candidate.
+    fitted : list of Fitted
+        The candidates trained without each fold.
     usable : ndarray of bool, shape (n_candidates,)
         Whether a candidate had a minimum on every fold.
 
@@ -155,6 +157,7 @@ class TrainedGrid:
         fitted = [
             Fitted.joined(parts[k * n_scales : (k + 1) * n_scales]) for k in range(self.n_folds)
         ]
+        self.fitted: list[Fitted] = fitted
         self.counts: list[FoldCounts] = count_held_out(self.rows, self.basis, fitted)
         self.usable = ~np.any([np.isnan(f.coef[:, 0]) for f in fitted], axis=0)
         return self
@@ -266,7 +269,18 @@ class ChosenModel:
     @functools.cached_property
     def model(self) -> LinearModel:
         """sum_c weight_c w_c / spread_c, per scale; only the kept scales are kept."""
-        fitted, kept = self._fitted, self.choice.kept
+        return self._combined(self._fitted)
+
+    def fold_models(self) -> list[LinearModel]:
+        """The same candidates with the same weights, trained without each fold in turn.
+
+        Their scores of a fold's rows are held out but for the weights, which rest on all folds:
+        cheap, and next to honest where many candidates are averaged.
+        """
+        return [self._combined(f.take(self.choice.kept)) for f in self.grid.fitted]
+
+    def _combined(self, fitted: Fitted) -> LinearModel:
+        kept = self.choice.kept
         scale = np.unravel_index(kept, self.grid.shape)[0]
         # one candidate keeps its own scale; several are brought to one scale first
         spread = np.where(fitted.spread > 0, fitted.spread, 1.0) if len(kept) > 1 else 1.0
