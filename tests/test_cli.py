@@ -234,6 +234,7 @@ def test_defaults_just_work(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {
         "table.csv",
         "table.pnuauc",
+        "table.review.csv",
         "table.html",
         "table.json",
     }

@@ -70,7 +70,7 @@ def test_every_promised_part_is_there(findings):
         "The answer",
         "how it was read",
         "Rows by role",
-        "Prior.",
+        "What is still hidden",
         "ROC curve",
         "Held-out scores",
         "What the unlabelled rows changed",

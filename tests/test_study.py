@@ -193,7 +193,7 @@ def test_directions_of_every_kind_of_column():
     names = encoder.get_feature_names_out()
     scores = np.arange(n) / n
     found = {
-        name: _direction(name, X[:, columns], names[columns].tolist(), scores)
+        name: _direction(name, X[:, columns], names[columns].tolist(), scores, name == "flag")
         for name, columns in encoder.groups_.items()
     }
     assert found == {
@@ -201,7 +201,7 @@ def test_directions_of_every_kind_of_column():
         "bent": "no single direction",
         "when": "earlier values score higher",
         "shop": "late scores highest",
-        "flag": "higher values score higher",
+        "flag": "true scores higher",
     }
 
 

@@ -51,6 +51,7 @@ def column_importance(
     rng = np.random.default_rng(seed)
     base = _value(fit.roles, fit.scores, prior, method)
     names = [] if encoder.is_sparse else encoder.get_feature_names_out().tolist()
+    flags = {column.name for column in encoder.columns_ if column.kind == "boolean"}
     results = []
     for name, columns in groups.items():
         drops = []
@@ -66,7 +67,9 @@ def column_importance(
                 "column": name,
                 "drop": float(np.mean(drops)),
                 "spread": float(np.std(drops)),
-                "direction": _direction(name, held[:, columns], features, fit.scores),
+                "direction": _direction(
+                    name, held[:, columns], features, fit.scores, name in flags
+                ),
             }
         )
     return sorted(results, key=lambda item: -item["drop"])
@@ -116,7 +119,9 @@ def _shuffled(block: Any, columns: Sequence[int], rng: np.random.Generator) -> A
     return out
 
 
-def _direction(name: str, values: Any, features: Sequence[str], scores: Floats) -> str | None:
+def _direction(
+    name: str, values: Any, features: Sequence[str], scores: Floats, is_flag: bool = False
+) -> str | None:
     """Which values of the column have high scores, in a few words; None if neither way.
 
     ``values`` are its encoded columns, shape (m, g). A number's first one grows with it.
@@ -137,6 +142,8 @@ def _direction(name: str, values: Any, features: Sequence[str], scores: Floats) 
     correlation = float(np.corrcoef(rankdata(first), rankdata(scores))[0, 1])
     if abs(correlation) < _LEAST_CORRELATION:
         return "no single direction"
+    if is_flag:
+        return f"{'true' if correlation > 0 else 'false'} scores higher"
     higher, lower = ("later", "earlier") if features[0] == f"{name} days" else ("higher", "lower")
     return f"{higher if correlation > 0 else lower} values score higher"
 
