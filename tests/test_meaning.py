@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.base import BaseEstimator
 
 from pnuauc import AUCClassifier, AUCClassifierCV, ClassPrior, compare_auc
+from pnuauc._study._crossfit import cross_fit
+from pnuauc._study._findings import review_findings, unlabeled_effect
+from pnuauc._study._importance import permutation_importance
 from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.labels import read_roles
 from pnuauc.metrics import roc_curve_estimate, threshold_estimate
@@ -147,3 +153,105 @@ def test_estimators_take_every_form_of_a_prior(kind):
     estimate = ClassPrior(0.0, 0.0, 0.05, std_error=0.02, source="estimated by hand")
     model = kind(prior=estimate, n_centers=10, random_state=0).fit(X, roles)
     assert (model.prior_, model.class_prior_.value) == (0.01, 0.0)
+
+
+# --- what a fit says about itself -----------------------------------------------------------------
+
+
+class ByColumn(BaseEstimator):
+    """Scores are columns: the first with unlabelled rows, the second for labelled rows alone."""
+
+    def __init__(self, risk="pnu", prior=None, verbose=False, weights=(1.0,)):
+        self.risk, self.prior, self.verbose, self.weights = risk, prior, verbose, weights
+
+    def fit(self, X, y):
+        self.selection_ = SimpleNamespace(message="")
+        return self
+
+    def decision_function(self, X):
+        if self.risk == "pn":
+            return X[:, 1]
+        return X[:, : len(self.weights)] @ np.array(self.weights)
+
+
+def scored_rows(strengths, n_labelled=300, n_unlabeled=3000, prior=0.3, seed=0):
+    """Columns x_j = strength_j * class + noise; roles; the hidden classes of all rows."""
+    rng = np.random.default_rng(seed)
+    classes = np.r_[np.repeat([1, 0], n_labelled), rng.random(n_unlabeled) < prior].astype(int)
+    X = np.outer(classes, strengths) + rng.normal(size=(len(classes), len(strengths)))
+    labels = np.r_[np.repeat([1.0, 0.0], n_labelled), np.full(n_unlabeled, np.nan)]
+    return X, read_roles(labels), classes
+
+
+def test_effect_of_unlabelled_rows_is_with_minus_without():
+    """With them the score is good (AUC Phi(2.5 / sqrt 2)), without them it is noise (1/2)."""
+    X, roles, _ = scored_rows([2.5, 0.0])
+    ranker, rows = ByColumn(), np.arange(len(roles))
+    held_out = cross_fit(ranker, X, roles, rows, n_folds=3, seed=0)
+    prior = ClassPrior.known(0.3)
+    found = unlabeled_effect(ranker.fit(X, roles), ranker, X, roles, held_out, prior, 3, 0)
+    assert found["with"] == pytest.approx(norm.cdf(2.5 / np.sqrt(2)), abs=0.02)
+    assert found["without"] == pytest.approx(0.5, abs=0.04)
+    assert found["difference"] == pytest.approx(found["with"] - found["without"], abs=0.01)
+    assert found["low"] > 0.4
+    assert found["p_value"] < 1e-6
+    worse = cross_fit(ByColumn("pn"), X, roles, rows, n_folds=3, seed=0)
+    swapped = unlabeled_effect(
+        ranker.fit(X, roles), ByColumn("pnu"), X[:, ::-1], roles, worse, prior, 3, 0
+    )
+    assert swapped["difference"] < -0.4
+
+
+@pytest.mark.parametrize("k", [30, 300, 3000])
+def test_expected_positives_are_those_of_the_top_k(k):
+    X, roles, classes = scored_rows([2.0], n_labelled=400)
+    held_out = cross_fit(ByColumn(), X, roles, np.arange(len(roles)), n_folds=2, seed=0)
+    prior = ClassPrior.known(0.3)
+    found = review_findings(held_out, prior, roles.n_unlabeled, k, 0.95)
+    unlabeled = roles.unlabeled
+    top = unlabeled[np.argsort(-X[unlabeled, 0])[:k]]
+    truth = classes[top].sum()
+    assert found["expected"]["low"] - 1 <= truth <= found["expected"]["high"] + 1
+    assert found["expected"]["value"] == pytest.approx(truth, rel=0.1)
+    share = truth / classes[unlabeled].sum()
+    assert found["recall"]["value"] == pytest.approx(share, rel=0.12)
+    assert found["by_chance"] == pytest.approx(0.3 * k)
+
+
+def test_importance_shuffles_a_column_and_does_not_erase_it():
+    """score = class signal + noise column: without the noise the AUC would rise, not stay."""
+    X, roles, _ = scored_rows([2.0, 0.0])
+    held_out = cross_fit(
+        ByColumn(weights=(1.0, 2.0)), X, roles, np.arange(len(roles)), n_folds=2, seed=0
+    )
+    found = permutation_importance(
+        held_out, X, {"signal": [0], "noise": [1]}, ClassPrior.known(0.3), "combined", seed=0
+    )
+    drops = {item["column"]: item["drop"] for item in found}
+    expected = norm.cdf(2 / np.sqrt(2 * 5)) - 0.5
+    assert drops["signal"] == pytest.approx(expected, abs=0.05)
+    # erasing the noise would raise the AUC to Phi(2 / sqrt 2): a drop of -.19
+    assert abs(drops["noise"]) < 0.03
+    assert next(iter(drops)) == "signal"
+
+
+def test_percentiles_are_places_among_the_unlabelled_rows():
+    """Many labelled positives score high: among all rows the same scores stand lower."""
+    pa = pytest.importorskip("pyarrow")
+    from pnuauc import fit_table
+
+    X, roles, _ = scored_rows([3.0], n_labelled=150, n_unlabeled=300, prior=0.05)
+    labels = [None if code == -1 else int(code) for code in roles]
+    table = pa.table({"x": X[:, 0], "y": pa.array(labels, pa.int8())})
+    quick = {"n_centers": 10, "folds": 2, "importance": False, "top": 40}
+    fit = fit_table(table, "y", prior=0.05, **quick)
+    scores = fit.model.score(table)
+    unlabeled = scores[roles.unlabeled]
+    header = fit.findings["top"]["header"]
+    shown = [row[header.index("percentile")] for row in fit.findings["top"]["rows"]]
+    top = np.sort(unlabeled)[::-1][:40]
+    places = np.array([np.mean(unlabeled <= score) for score in top])
+    unit = 100 if max(shown) > 1 else 1
+    np.testing.assert_allclose(np.array(shown) / unit, places, atol=0.01)
+    among_all = np.array([np.mean(scores <= score) for score in top])
+    assert np.abs(places - among_all).max() > 0.1  # else the test would show nothing

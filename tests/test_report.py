@@ -75,7 +75,7 @@ def test_every_promised_part_is_there(findings):
         "Held-out scores",
         "What the unlabelled rows changed",
         "Most informative columns",
-        "how it was chosen",
+        "How the model was chosen",
         "Unlabelled rows to review next",
         "pnuauc fit x",
         "How this was computed",

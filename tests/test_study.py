@@ -231,7 +231,7 @@ def test_model_card_and_findings_are_reproducible():
     roles = ColumnRoles("is_fraud", ids=("payment_id",))
     settings = FitSettings(n_centers=10, folds=2)
     first, second = (fit_study(table, roles, settings) for _ in range(2))
-    for key in ("auc", "prior", "importance", "unlabelled", "top"):
+    for key in ("auc", "prior", "importance", "unlabeled_effect", "top"):
         assert first.findings[key] == second.findings[key]
     np.testing.assert_array_equal(first.model.scorer.coef, second.model.scorer.coef)
 

@@ -13,7 +13,7 @@ from pnuauc._cli._hints import hints_for
 from pnuauc._cli._outputs import check_outputs
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, review_csv, summary_rows, to_html, to_json
-from pnuauc._report._words import interval, percent
+from pnuauc._report._words import interval, percent, verdict
 from pnuauc._study import (
     ColumnRoles,
     FitSettings,
@@ -208,6 +208,11 @@ def score_table(
 
 
 def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, target: Path) -> None:
+    if summary.n_formulas:
+        voice.remark(
+            f"{summary.n_formulas:,} cells begin with = + - @ or a tab, which a spreadsheet would "
+            "run as formulas; to open the file there, use --spreadsheet."
+        )
     for name, levels in summary.new_categories.items():
         shown = ", ".join(map(repr, sorted(levels)[:5]))
         voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
@@ -305,7 +310,7 @@ def _tell_scores(voice: Voice, name: str, result: dict[str, Any]) -> None:
 
 
 def _tell_comparison(voice: Voice, result: dict[str, Any]) -> None:
-    sure = "a clear difference" if result["p_value"] < 0.05 else "no clear difference"
+    sure = verdict(result["p_value"])
     voice.say(
         f"'{result['a']}' minus '{result['b']}': {result['difference']:+.4f} "
         f"({result['low']:+.4f} to {result['high']:+.4f}), p = {result['p_value']:.3g} by "
@@ -354,7 +359,17 @@ def prior_of_file(
         f"If the labels were uncovered inside this table: {percent(findings['population'])} of all "
         "rows."
     )
-    for remark in [*([found.doubt] if found.doubt else []), *messages, *encoder.notes_]:
+    if findings["labels_to_halve"]:
+        voice.say(
+            f"{percent(findings['share_of_positives_known'])} of all positives here are labelled. "
+            f"Labels of {findings['labels_to_halve']:,} unlabelled rows drawn at random would "
+            "halve the error."
+        )
+    for remark in [
+        *(text for text in (found.doubt, found.note) if text),
+        *messages,
+        *encoder.notes_,
+    ]:
         voice.remark(remark)
     voice.data({**findings, "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
 

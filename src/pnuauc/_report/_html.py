@@ -13,7 +13,16 @@ from pnuauc._report import _words as words
 __all__ = ["to_html"]
 
 #: Findings and charts that some data have no use for.
-_OPTIONAL = ("prior", "auc", "roc", "scores", "review", "sensitivity", "unlabelled", "importance")
+_OPTIONAL = (
+    "prior",
+    "auc",
+    "roc",
+    "scores",
+    "review",
+    "sensitivity",
+    "unlabeled_effect",
+    "importance",
+)
 _CHARTS = ("roc", "methods", "scores", "sensitivity", "importance", "eta", "width", "alpha")
 
 
@@ -36,7 +45,7 @@ def to_html(findings: dict[str, Any]) -> str:
             headline=words.headline(findings),
             summary=words.summary_rows(findings),
             setting=words.setting_words(findings["labels"]["setting"]),
-            effect=words.effect_words(findings["unlabelled"]) if findings.get("unlabelled") else "",
+            effect=words.effect_words(findings.get("unlabeled_effect") or {"message": ""}),
             percent=words.percent,
             charts={**dict.fromkeys(_CHARTS), **_draw(findings)},
         )
@@ -70,6 +79,9 @@ def _draw(findings: dict[str, Any]) -> dict[str, str]:
         out["sensitivity"] = charts.sensitivity_chart(
             findings["sensitivity"], (prior["low"], prior["high"])
         )
+    prior = findings.get("prior") or {}
+    if prior.get("posterior") and prior.get("told", True):
+        out["posterior"] = charts.posterior_chart(prior)
     if (findings.get("importance") or {}).get("columns"):
         out["importance"] = charts.importance_chart(findings["importance"]["columns"])
     for name in ("eta", "width", "alpha"):

@@ -39,6 +39,11 @@ def interval(item: dict[str, Any], digits: int = 3) -> str:
     )
 
 
+def verdict(p_value: float) -> str:
+    """What a p-value says about a difference."""
+    return "a clear difference" if p_value < 0.05 else "no clear difference"
+
+
 def setting_words(setting: str) -> str:
     return _SETTINGS.get(setting, setting)
 
@@ -148,7 +153,7 @@ def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
     if findings.get("copies"):
         rows += [("Rows alike", words) for words in copies_words(findings["copies"])]
     rows.append(("Model", _model(findings["selection"])))
-    effect = findings.get("unlabelled")
+    effect = findings.get("unlabeled_effect")
     if effect:
         rows.append(("Unlabelled rows", effect_words(effect)))
     return rows
@@ -201,7 +206,7 @@ def effect_words(effect: dict[str, Any]) -> str:
     """What the unlabelled rows changed, on the same held-out rows."""
     if effect.get("difference") is None:
         return str(effect["message"])
-    sure = "a clear difference" if effect["p_value"] < 0.05 else "no clear difference"
+    sure = verdict(effect["p_value"])
     return (
         f"changed the held-out AUC by {effect['difference']:+.3f} ({effect['low']:+.3f} to "
         f"{effect['high']:+.3f}, p = {effect['p_value']:.2g}): {sure}"

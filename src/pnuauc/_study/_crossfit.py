@@ -83,7 +83,7 @@ def cross_fit(
     """Refit ``ranker`` without each fold in turn and score the fold; identical rows share a fold.
 
     Refits rank alike but on scales of their own, and one row far out would set the scale of its
-    fold. So a score is told by its place among the fold's unlabelled scores, see
+    fold. So a score is replaced by its place among the fold's unlabelled scores, see
     :func:`common_scale`.
     """
     taken = roles.take(rows)

@@ -165,7 +165,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _announced(roles: Roles, values: Any) -> Roles:
-    """Say how 1, 0 and -1 were read, and ask about zeros that may be nobody's verdict."""
+    """Say how 1, 0 and -1 were read, and ask about zeros that may mean only that no one looked."""
     told, n = None, len(roles)
     codes = {str(roles.positive_label).removesuffix(".0"), str(roles.negative_label)}
     if not codes <= {"1", "0", "0.0", "True", "False"}:

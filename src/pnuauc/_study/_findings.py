@@ -1,4 +1,4 @@
-"""Single findings, each a plain dict that JSON can say."""
+"""Single findings, each a dict of JSON values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "review_findings",
     "score_histograms",
     "selection_findings",
-    "unlabelled_effect",
+    "unlabeled_effect",
 ]
 
 Floats = NDArray[np.float64]
@@ -213,7 +213,7 @@ def score_histograms(roles: Roles, scores: Floats, bins: int = 24) -> dict[str, 
     return out
 
 
-def unlabelled_effect(
+def unlabeled_effect(
     ranker: AUCClassifierCV,
     quiet: AUCClassifierCV,
     X: Any,
@@ -237,9 +237,9 @@ def unlabelled_effect(
         return out
     from sklearn.base import clone
 
-    plain = clone(quiet).set_params(risk="pn", prior=None)
+    labelled_only = clone(quiet).set_params(risk="pn", prior=None)
     alone = cross_fit(
-        plain, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
+        labelled_only, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
     )
     told = prior is not None and prior_verdict(prior, roles)["told"]
     known = prior if told else None  # without a prior: positives and negatives alone

@@ -30,7 +30,7 @@ from pnuauc._study._findings import (
     review_findings,
     score_histograms,
     selection_findings,
-    unlabelled_effect,
+    unlabeled_effect,
 )
 from pnuauc._study._importance import column_importance, importance_findings
 from pnuauc._study._prior import find_prior, prior_findings
@@ -258,7 +258,7 @@ def _judge(
         held_out, prior, roles.n_unlabeled, settings.top, settings.level
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
-    findings["unlabelled"] = unlabelled_effect(
+    findings["unlabeled_effect"] = unlabeled_effect(
         ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
     )
     tick("importance", 0.0)
@@ -305,7 +305,7 @@ def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
         "auc_reason",
         "copies",
         "review",
-        "unlabelled",
+        "unlabeled_effect",
         "importance",
         "warnings",
         "settings",

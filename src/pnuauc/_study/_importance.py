@@ -16,7 +16,7 @@ from pnuauc.labels import Roles
 from pnuauc.metrics import ScoreCounts
 from pnuauc.metrics._estimate import unbiased_auc
 
-__all__ = ["column_importance", "importance_findings"]
+__all__ = ["column_importance", "importance_findings", "permutation_importance"]
 
 Floats = NDArray[np.float64]
 #: Columns that are shuffled; of wider tables those that go along with the scores.
@@ -48,10 +48,31 @@ def column_importance(
     """
     held = X[fit.rows]
     groups = _strongest(encoder, _correlations(held, fit.scores), at_most)
-    rng = np.random.default_rng(seed)
-    base = _value(fit.roles, fit.scores, prior, method)
     names = [] if encoder.is_sparse else encoder.get_feature_names_out().tolist()
     flags = {column.name for column in encoder.columns_ if column.kind == "boolean"}
+    results = permutation_importance(fit, X, groups, prior, method, seed=seed, repeats=repeats)
+    for item in results:
+        name, columns = item["column"], groups[item["column"]]
+        features = [names[j] for j in columns] if names else [name]
+        values = held[:, columns]
+        item["direction"] = _direction(name, values, features, fit.scores, name in flags)
+    return results
+
+
+def permutation_importance(
+    fit: CrossFit,
+    X: Any,
+    groups: dict[str, list[int]],
+    prior: Any,
+    method: str,
+    *,
+    seed: int,
+    repeats: int = 3,
+) -> list[dict[str, Any]]:
+    """Fall of the AUC estimate, mean and spread over repeats, for every group of columns."""
+    held = X[fit.rows]
+    rng = np.random.default_rng(seed)
+    base = _value(fit.roles, fit.scores, prior, method)
     results = []
     for name, columns in groups.items():
         drops = []
@@ -61,16 +82,8 @@ def column_importance(
                 block = _shuffled(held[test], columns, rng)
                 shuffled[test] = common_scale(ranker.decision_function(block), fit.roles.take(test))
             drops.append(base - _value(fit.roles, shuffled, prior, method))
-        features = [names[j] for j in columns] if names else [name]
         results.append(
-            {
-                "column": name,
-                "drop": float(np.mean(drops)),
-                "spread": float(np.std(drops)),
-                "direction": _direction(
-                    name, held[:, columns], features, fit.scores, name in flags
-                ),
-            }
+            {"column": name, "drop": float(np.mean(drops)), "spread": float(np.std(drops))}
         )
     return sorted(results, key=lambda item: -item["drop"])
 

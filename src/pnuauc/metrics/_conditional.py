@@ -22,7 +22,7 @@ from scipy import special
 
 from pnuauc.metrics._counts import Floats
 from pnuauc.metrics._interval import t_quantile
-from pnuauc.metrics._moments import Moments3, raw_to_auc
+from pnuauc.metrics._moments import PairShares, raw_to_auc
 
 __all__ = ["Conditional", "conditional", "mixture_limits", "role_extremes"]
 
@@ -91,13 +91,13 @@ def role_extremes(prior: float) -> tuple[Floats, Floats]:
 
 
 def conditional(
-    moments: Moments3, prior: float | None, weights: Floats, inflation: float = 1.0
+    moments: PairShares, prior: float | None, weights: Floats, inflation: float = 1.0
 ) -> Conditional:
     """The estimate weights @ (PN, PU, NU) at a known prior.
 
     Parameters
     ----------
-    moments : Moments3
+    moments : PairShares
     prior : float or None
         Share of positives inside U; None where only PN has weight.
     weights : ndarray, shape (3,)

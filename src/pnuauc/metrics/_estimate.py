@@ -16,7 +16,7 @@ from pnuauc.labels import ROLES
 from pnuauc.metrics._conditional import Conditional, conditional, mixture_limits
 from pnuauc.metrics._counts import Floats, ScoreCounts
 from pnuauc.metrics._interval import check_level
-from pnuauc.metrics._moments import SINGLES, Moments3, moments_of, raw_to_auc
+from pnuauc.metrics._moments import SINGLES, PairShares, moments_of, raw_to_auc
 from pnuauc.metrics._prior import known_prior, missing_prior
 from pnuauc.metrics._weights import Weighed, weigh
 
@@ -281,7 +281,7 @@ class _Question:
     """Scores, prior and confidence of one request."""
 
     counts: ScoreCounts
-    moments: Moments3
+    moments: PairShares
     prior: ClassPrior | None
     level: float
     variance_factor: float
@@ -326,7 +326,7 @@ def _raw(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
     as_pn = np.zeros((3, 3, 3))
     as_pn[0][0, 0], as_pn[1][0, 0] = pair
     n = tuple(ask.moments.n[r] for r in PAIRS[name])
-    moments = Moments3(np.array([ask.moments.raw[k], np.nan, np.nan]), as_pn, (n[0], n[1], 0))
+    moments = PairShares(np.array([ask.moments.raw[k], np.nan, np.nan]), as_pn, (n[0], n[1], 0))
     found = conditional(moments, None, np.eye(3)[0], ask.variance_factor)
     limits = found.limits(ask.level)
     assert limits is not None  # a share of pairs lies inside [0, 1]

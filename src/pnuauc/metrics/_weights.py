@@ -26,7 +26,7 @@ from scipy import special
 
 from pnuauc._prior import ClassPrior
 from pnuauc.metrics._counts import Floats, ScoreCounts
-from pnuauc.metrics._moments import SINGLES, Moments3, placements, raw_to_auc, role_covariance
+from pnuauc.metrics._moments import SINGLES, PairShares, placements, raw_to_auc, role_covariance
 
 __all__ = ["MODEL_ROWS", "Weighed", "combination_weights", "steadied_covariance", "weigh"]
 
@@ -45,7 +45,7 @@ class Weighed:
     note: str | None = None
 
 
-def weigh(counts: ScoreCounts, moments: Moments3, prior: ClassPrior) -> Weighed:
+def weigh(counts: ScoreCounts, moments: PairShares, prior: ClassPrior) -> Weighed:
     """Weights that are best on average over the prior's distribution."""
     shares, mass = prior.nodes(_NODES)
     values = np.stack([slope * moments.raw - offset for slope, offset in map(raw_to_auc, shares)])

@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from pnuauc._risks import gamma_bar
 from pnuauc.selection._counts import FoldCounts
 
-__all__ = ["CRITERIA", "Criterion", "risk_covariance", "validation_risks"]
+__all__ = ["CRITERIA", "Criterion", "held_out_covariance", "validation_risks"]
 
 CRITERIA = ("paper", "variance", "combined")
 PARTS = ("PN", "PU", "NU")
@@ -93,7 +93,7 @@ def validation_risks(
     if usable is not None and usable.any():
         counts = [c.of(usable) for c in counts]
         parts[:, :, ~usable] = np.nan
-    covariance = risk_covariance(counts, prior)
+    covariance = held_out_covariance(counts, prior)
     if setting != "PNU" or prior is None:
         only = setting if setting in PARTS else "PN"
         chosen = (float(only == "PN"), float(only == "PU"), float(only == "NU"))
@@ -126,7 +126,7 @@ def _weights(
     return {"all": _least_variance_simplex(covariance)}
 
 
-def risk_covariance(counts: Sequence[FoldCounts], prior: float | None) -> NDArray[np.float64]:
+def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> NDArray[np.float64]:
     """Covariance matrix of (R_PN, R_PU, R_NU), mean over candidates, by Hoeffding projections.
 
     Var = sum over roles of Var(projection on that role's rows) / n_role. A row's projection is
