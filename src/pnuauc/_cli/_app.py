@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pnuauc._cli._console import Voice, guarded
-from pnuauc._cli._options import parse_prior
+from pnuauc._cli._options import check_choice, parse_prior
 
 app = typer.Typer(
     name="pnuauc",
@@ -147,6 +147,7 @@ def fit(
     from pnuauc._cli._work import fit_file
     from pnuauc._study import ColumnRoles, FitSettings
 
+    check_choice("--basis", basis, ("gaussian", "linear", "identity"))
     settings = FitSettings(
         prior=parse_prior(prior),
         basis=basis,
@@ -254,7 +255,9 @@ def evaluate(
 ) -> None:
     """AUC with interval of any model's scores, from whatever is labelled; compare two."""
     from pnuauc._cli._work import evaluate_file
+    from pnuauc.metrics._estimate import METHODS
 
+    check_choice("--method", method, METHODS)
     evaluate_file(
         Voice(json=json, quiet=quiet),
         table,
@@ -283,7 +286,7 @@ def prior(
     decimal: DecimalOption = None,
     date_format: DateFormatOption = None,
     method: Annotated[
-        str, typer.Option(help="auto, energy, placement, penalized_l1 or pearson.")
+        str, typer.Option(help="auto, placement, energy, penalized_l1, pearson, em or hellinger.")
     ] = "auto",
     level: LevelOption = 0.95,
     delimiter: DelimiterOption = None,
@@ -297,6 +300,9 @@ def prior(
     """Estimate how many of the unlabelled rows are positive."""
     from pnuauc._cli._work import prior_of_file
     from pnuauc._study import ColumnRoles
+    from pnuauc.priors import PRIORS
+
+    check_choice("--method", method, ("auto", *PRIORS))
 
     columns = ColumnRoles(
         label,
