@@ -128,8 +128,16 @@ def fit(
     decimal: DecimalOption = None,
     date_format: DateFormatOption = None,
     prior: PriorOption = None,
-    basis: Annotated[str, typer.Option(help="gaussian, linear or identity.")] = "gaussian",
-    centers: Annotated[int, typer.Option(min=1, help="Centres of the feature map.")] = 200,
+    model: Annotated[
+        str | None,
+        typer.Option(help="auto (committee of several kinds), average or paper (AUC risk alone)."),
+    ] = None,
+    basis: Annotated[
+        str | None, typer.Option(help="gaussian, linear or identity; for average and paper.")
+    ] = None,
+    centers: Annotated[
+        int | None, typer.Option(min=1, help="Centres of the feature map, likewise.")
+    ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the held-out estimate.")] = 5,
     top: Annotated[int, typer.Option(min=0, help="Rows to list for review.")] = 20,
     level: LevelOption = 0.95,
@@ -150,6 +158,7 @@ def fit(
     check_choice("--basis", basis, ("gaussian", "linear", "identity"))
     settings = FitSettings(
         prior=parse_prior(prior),
+        model=model,
         basis=basis,
         n_centers=centers,
         folds=folds,

@@ -85,5 +85,6 @@ def _draw(findings: dict[str, Any]) -> dict[str, str]:
     if (findings.get("importance") or {}).get("columns"):
         out["importance"] = charts.importance_chart(findings["importance"]["columns"])
     for name in ("eta", "width", "alpha"):
-        out[name] = charts.selection_chart(name, findings["selection"]["curves"][name])
+        curves = findings["selection"].get("curves", {})
+        out[name] = charts.selection_chart(name, curves[name]) if name in curves else None
     return {name: chart for name, chart in out.items() if chart}

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._estimators_cv import AUCClassifierCV
+from pnuauc._committee import AutoAUCClassifier
 from pnuauc._placement import CROSS_FIT_DISCOUNT, place_scores
 from pnuauc._prior import ClassPrior
+from pnuauc._study._committee import committee_findings, labelled_only, selection_message
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.exceptions import PriorNotIdentifiedError
 from pnuauc.labels import ROLES, Roles
@@ -71,10 +72,13 @@ def _spelled(label: Any) -> str:
     return str(label)
 
 
-def selection_findings(ranker: AUCClassifierCV) -> dict[str, Any]:
+def selection_findings(ranker: Any) -> dict[str, Any]:
     """What was chosen, out of what, and the validation risk along each parameter."""
+    if isinstance(ranker, AutoAUCClassifier):
+        return committee_findings(ranker)
     chosen = ranker.selection_.to_dict()
     return {
+        "model": ranker.selection,
         "risk": ranker.risk_,
         "loss": str(ranker.loss),
         "basis": ranker.basis,
@@ -251,8 +255,8 @@ def score_histograms(roles: Roles, scores: Floats, bins: int = 24) -> dict[str, 
 
 
 def unlabeled_effect(
-    ranker: AUCClassifierCV,
-    quiet: AUCClassifierCV,
+    ranker: Any,
+    quiet: Any,
     X: Any,
     roles: Roles,
     held_out: CrossFit,
@@ -261,7 +265,7 @@ def unlabeled_effect(
     seed: int,
 ) -> dict[str, Any]:
     """What the unlabelled rows changed: paired difference to labelled rows only, same folds."""
-    out: dict[str, Any] = {"message": ranker.selection_.message, "difference": None}
+    out: dict[str, Any] = {"message": selection_message(ranker), "difference": None}
     if roles.setting != "PNU":
         without = "negatives" if roles.setting == "PU" else "positives"
         if roles.n_unlabeled:
@@ -272,11 +276,9 @@ def unlabeled_effect(
         else:
             out["message"] = "There are no unlabelled rows."
         return out
-    from sklearn.base import clone
-
-    labelled_only = clone(quiet).set_params(risk="pn", prior=None)
+    plain = labelled_only(quiet)
     alone = cross_fit(
-        labelled_only, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
+        plain, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
     )
     told = prior is not None and prior_verdict(prior, roles)["told"]
     known = prior if told else None  # without a prior: positives and negatives alone
