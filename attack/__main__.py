@@ -47,8 +47,8 @@ def planned(inputs: int, numbers: int, kills: int) -> dict[Target, int]:
     from attack.numbers import NUMBERS
     from attack.targets import FILE_TARGETS
 
-    plan = {FAULTS: FAULT_CASES, KILLS: kills, NUMBERS: numbers}
-    return plan | {target: round(share * inputs) for target, share in FILE_TARGETS.items()}
+    plan = {target: round(share * inputs) for target, share in FILE_TARGETS.items()}
+    return plan | {FAULTS: FAULT_CASES, NUMBERS: numbers, KILLS: kills}
 
 
 def attack(plan: dict[Target, int], tally: Tally, until: float) -> None:
@@ -59,7 +59,7 @@ def attack(plan: dict[Target, int], tally: Tally, until: float) -> None:
             return
         for target, remaining in left.items():
             if remaining > 0 and time.monotonic() < until:
-                step = max(1, min(remaining, plan[target] // 40))
+                step = min(remaining, max(25, plan[target] // 40))
                 first = tally.of(target.name)["done"]
                 run_cases(target, tally, first, first + step)
                 print(f"{target.name}: {first + step:,} of {plan[target]:,}", file=sys.stderr)

@@ -6,6 +6,7 @@ A case is a function of its number alone, so that every finding can be repeated:
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import mmap
 import os
@@ -27,7 +28,7 @@ __all__ = ["Tally", "Target", "run_cases"]
 CASE_SECONDS = 5
 CASE_BYTES = 10**9
 #: Cases that one child does before it is replaced.
-PER_CHILD = 5000
+PER_CHILD = 20_000
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ def _child(
 
 def _work(target: Target, first: int, last: int, shared: mmap.mmap, writer: int) -> None:
     warnings.simplefilter("ignore")
+    faulthandler.disable()  # a crash is told by the parent, in one line
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the life of this process
     case = target.setup()
     idle = _peak()
