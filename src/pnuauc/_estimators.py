@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -11,28 +12,87 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     validate_data,
 )
 
+from pnuauc import _pairs as pairs
 from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._linear import LinearModel
-from pnuauc._prior import ClassPrior
+from pnuauc._prior import ClassPrior, read_prior
 from pnuauc._solvers import Correction
-from pnuauc.basis import check_weights, fit_basis, make_basis
+from pnuauc.basis import BASES, check_weights, fit_basis, make_basis, parse_width
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
-from pnuauc.losses import Loss, get_loss
+from pnuauc.losses import LOSSES, Loss, get_loss
+from pnuauc.metrics import auc_estimate
 from pnuauc.priors._resolve import resolve_prior
 from pnuauc.risks import RISKS, Risk, check_prior, get_risk
 
 __all__ = ["AUCClassifier"]
 
 
-class _RankingMixin(ClassifierMixin):
+class AUCScoreMixin(ClassifierMixin):
+    """``score`` is an AUC estimate, so that GridSearchCV and the like tune for it."""
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """AUC estimate from whatever roles y has.
+
+        With labelled positives and negatives only, the ordinary AUC. Unlabelled rows take part
+        with the prior that was used for fitting (:func:`pnuauc.metrics.auc_estimate`); without
+        one, positives against unlabelled rows give the share of pairs won, which ranks models as
+        the AUC does.
+
+        Parameters
+        ----------
+        X : array-like or CSR, shape (n, d)
+        y : array-like, shape (n,), or Roles
+            Coded as in ``fit``; missing labels are unlabelled rows.
+        sample_weight : array-like, shape (n,), optional
+            Weights of the rows in the shares of pairs won. How PN, PU and NU estimates are
+            combined is settled without them.
+        """
+        scores = self.decision_function(X)
+        roles = read_roles(y, **_label_codes(self))
+        check_consistent_length(scores, roles.codes)
+        prior = getattr(self, "class_prior_", None)
+        method = "auto"
+        if prior is None and roles.setting in {"PU", "NU"}:
+            method = f"{roles.setting.lower()}_raw"
+        estimate = auc_estimate(roles, scores, prior, method)
+        if sample_weight is None:
+            return float(estimate.value)
+        weight = check_weights(sample_weight, scores[:, None])
+        return _weighted_auc(estimate, scores, rows_by_role(roles), weight)
+
+
+def _label_codes(estimator: Any) -> dict[str, Any]:
+    names = ("positive_label", "negative_label", "unlabeled_label")
+    return {name: getattr(estimator, name) for name in names}
+
+
+def _weighted_auc(
+    estimate: Any, scores: NDArray[np.float64], rows: dict[str, Any], weight: Any
+) -> float:
+    """The same combination of estimates, each from weighted pairs."""
+    total = 0.0
+    for name, share in estimate.weights.items():
+        roles = {"pn": ("P", "N"), "pu": ("P", "U"), "nu": ("U", "N")}
+        a, b = (rows[role] for role in roles[name])
+        won = 1.0 - pairs.between("zero_one", scores[a], scores[b], weight[a], weight[b])
+        if name == "pu" and estimate.prior is not None:
+            won = (won - estimate.prior / 2) / (1.0 - estimate.prior)
+        elif name == "nu" and estimate.prior is not None:
+            won = (won - (1.0 - estimate.prior) / 2) / estimate.prior
+        total += share * won
+    return float(total)
+
+
+class _RankingMixin(AUCScoreMixin):
     """What every fitted linear-in-parameter ranker shares: scores, classes, tags."""
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -58,6 +118,23 @@ class _RankingMixin(ClassifierMixin):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+#: What both estimators take.
+SHARED_CONSTRAINTS: dict[str, Any] = {
+    "risk": [StrOptions({"auto", *RISKS})],
+    "loss": [StrOptions(set(LOSSES)), Loss],
+    "basis": [StrOptions(set(BASES)), HasMethods(["fit", "transform"])],
+    "n_centers": [Interval(Integral, 1, None, closed="left")],
+    "prior": "no_validation",  # read by read_prior
+    "positive_label": "no_validation",
+    "negative_label": "no_validation",
+    "unlabeled_label": "no_validation",
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "n_jobs": [None, Integral],
+    "random_state": ["random_state"],
+}
 
 
 class AUCClassifier(_RankingMixin, BaseEstimator):
@@ -140,6 +217,13 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED_CONSTRAINTS,
+        "eta": [Interval(Real, -1, 1, closed="both")],
+        "width": [Interval(Real, 0, None, closed="neither"), str],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+    }
+
     def __init__(
         self,
         risk: str = "auto",
@@ -179,6 +263,9 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
 
         ``sample_weight`` counts repetitions: a weight of 2 equals the row twice.
         """
+        self._validate_params()
+        parse_width(self.width)
+        check_prior_setting(self.prior)
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
         rows = rows_by_role(roles, weight)
         loss = get_loss(self.loss)
@@ -247,12 +334,7 @@ def read_training_rows(
         dtype=[np.float64, np.float32],
         ensure_min_samples=2,
     )
-    roles = read_roles(
-        y,
-        positive_label=estimator.positive_label,
-        negative_label=estimator.negative_label,
-        unlabeled_label=estimator.unlabeled_label,
-    )
+    roles = read_roles(y, **_label_codes(estimator))
     check_consistent_length(X, roles.codes)
     _check_variation(X)
     return X, roles, check_weights(sample_weight, X)
@@ -273,7 +355,7 @@ def _check_variation(X: Any) -> None:
 def rows_by_role(
     roles: Roles, weight: NDArray[np.float64] | None = None
 ) -> dict[str, NDArray[np.intp]]:
-    """Row numbers by role letter; rows of weight zero are nobody's."""
+    """Row numbers by role letter; rows of weight zero are left out."""
     rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
     if weight is None:
         return rows
@@ -281,6 +363,7 @@ def rows_by_role(
 
 
 def choose_risk(risk: Any, roles: Roles) -> str:
+    """The risk by its name; "auto" takes the roles that the data has."""
     if risk == "auto":
         if roles.setting not in {"PN", "PU", "NU", "PNU"}:
             raise ValueError(
@@ -288,10 +371,13 @@ def choose_risk(risk: Any, roles: Roles) -> str:
                 "positive, negative and unlabelled rows."
             )
         return roles.setting.lower()
-    if risk not in RISKS:
-        known = ", ".join(map(repr, ("auto", *RISKS)))
-        raise ValueError(f"risk must be one of {known}; got {risk!r}.")
     return str(risk)
+
+
+def check_prior_setting(prior: Any) -> None:
+    """One clear error for a prior that can be neither read nor fitted, before any work."""
+    if not hasattr(prior, "fit"):
+        read_prior(prior)
 
 
 def training_prior(
