@@ -12,7 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pnuauc import AUCClassifierCV, _rows
-from pnuauc.risks import gamma_bar
+from pnuauc._risks import gamma_bar
 
 PRIOR = 0.1
 ETAS = np.round(np.arange(-9, 10) / 10, 1)

@@ -51,11 +51,15 @@ KINDS = {
     "scalability": "experiments.figures:SCALABILITY",
     "priors": "experiments.priors:PRIORS",
     "prior_coverage": "experiments.priors:COVERAGE",
+    "prior_settings": "experiments.priors:BY_SETTING",
+    "prior_intervals": "experiments.priors:INTERVALS",
     "variance": "experiments.variance:VARIANCE",
     "variance_check": "experiments.variance:CHECK",
     "coverage": "experiments.coverage:COVERAGE",
     "weights": "experiments.coverage:WEIGHTS",
+    "selection": "experiments.selection:SELECTION",
     "indefinite": "experiments.indefinite:INDEFINITE",
+    "auto": "experiments.auto:AUTO",
 }
 
 

@@ -20,7 +20,7 @@ from experiments.rankers import draw
 from experiments.summary import PAPER, finished, markdown_table
 from pnuauc.priors import PRIORS as ESTIMATORS
 
-__all__ = ["COVERAGE", "PRIORS"]
+__all__ = ["BY_SETTING", "COVERAGE", "INTERVALS", "PRIORS"]
 
 COLUMNS = ("estimate", "low", "high", "std_error", "identified", "seconds")
 
@@ -155,5 +155,76 @@ def coverage(experiment: Experiment, results: Path) -> str:
     return markdown_table(lines)
 
 
+def _covers(rows: pd.DataFrame) -> pd.Series:
+    """Whether the interval holds the share that U was drawn with (to the rounding of a row)."""
+    return (rows.low <= rows.prior + 5e-4) & (rows.prior - 5e-4 <= rows.high)
+
+
+def by_setting(experiment: Experiment, results: Path) -> str:
+    """Errors of every method in every setting, all data sets and trials together."""
+    rows = frame(experiment, results)
+    if rows.empty:
+        return "*Not run yet.*"
+    lines: list[dict[str, object]] = []
+    for method, sub in rows.groupby("method", sort=False):
+        line: dict[str, object] = {"method": method}
+        for (n_p, n_n, prior), cell in sub.groupby(
+            ["n_positive", "n_negative", "prior"], sort=False
+        ):
+            gap = cell.estimate - cell.prior
+            name = f"{n_p}, {n_n}, {prior:g}"
+            line[f"RMSE {name}"] = f"{np.sqrt((gap**2).mean()):.4f}"
+            line[f"bias {name}"] = f"{gap.mean():+.3f}"
+            line[f"covers {name}"] = f"{_covers(cell).mean():.3f}"
+        line["trials"] = sub.groupby(["data_set", "setting"]).seed.nunique().min()
+        line["seconds"] = f"{sub.seconds.median():.3f}"
+        lines.append(line)
+    return markdown_table(lines) + "\n\n" + by_data_set(rows)
+
+
+def by_data_set(rows: pd.DataFrame) -> str:
+    """RMSE of every method on every data set, one line for each setting and set."""
+    lines: list[dict[str, object]] = []
+    methods = list(dict.fromkeys(rows.method))
+    keys = ["n_positive", "n_negative", "prior", "data_set"]
+    for (n_p, n_n, prior, name), cell in rows.groupby(keys, sort=False):
+        line: dict[str, object] = {"nP, nN, prior": f"{n_p}, {n_n}, {prior:g}", "data": name}
+        for method in methods:
+            gap = (cell.estimate - cell.prior)[cell.method == method]
+            line[method] = f"{np.sqrt((gap**2).mean()):.3f}"
+        lines.append(line)
+    return markdown_table(lines)
+
+
+def intervals(experiment: Experiment, results: Path) -> str:
+    """Coverage in every setting, all data sets together and in the worst one."""
+    rows = frame(experiment, results)
+    if rows.empty:
+        return "*Not run yet.*"
+    rows = rows.assign(covers=_covers(rows))
+    lines: list[dict[str, object]] = []
+    for (n_p, n_n, prior), cell in rows.groupby(["n_positive", "n_negative", "prior"], sort=False):
+        by_set = cell.groupby("data_set").covers.mean()
+        gap = cell.estimate - cell.prior
+        lines.append(
+            {
+                "nP": n_p,
+                "nN": n_n,
+                "prior": f"{prior:g}",
+                "draws": len(cell),
+                "covered": f"{cell.covers.mean():.3f}",
+                "worst set": f"{by_set.idxmin()} {by_set.min():.2f}",
+                "mean length": f"{(cell.high - cell.low).mean():.3f}",
+                "lower end 0": f"{(cell.low <= 0).mean():.2f}",
+                "RMSE": f"{np.sqrt((gap**2).mean()):.3f}",
+                "bias": f"{gap.mean():+.3f}",
+                "identified": f"{cell.identified.mean():.2f}",
+            }
+        )
+    return markdown_table(lines)
+
+
 PRIORS = Kind(run, show, COLUMNS)
+BY_SETTING = Kind(run, by_setting, COLUMNS)
+INTERVALS = Kind(run, intervals, COLUMNS)
 COVERAGE = Kind(run, coverage, COLUMNS)

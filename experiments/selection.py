@@ -1,28 +1,27 @@
-"""Which way of choosing candidates is best? python -m experiments.selection [--trials 10]
+"""Which way of choosing candidates is best? ``python -m experiments selection``
 
 By the paper's protocol on its 15 dense sets, one grid of 475 candidates a trial, judged by three
-validation criteria and combined by several rules. Rules were chosen on the sets of one half
-("choose": every other set in the paper's order) and are reported on the other ("report").
-Appends one row per trial to experiments/results/selection.csv and resumes where it stopped;
-``--summary`` prints the table from the committed rows.
+validation criteria (the methods) and combined by several rules (the columns). Rules were chosen on
+the sets of one half ("choose": every other set in the paper's order) and are reported on the other
+("report").
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
-from threadpoolctl import threadpool_limits
 
-from pnuauc.basis import MultiscaleBasis
-from pnuauc.datasets import DENSE, load, sample_pnu
-from pnuauc.priors import EnergyDistancePrior
+from experiments.config import Experiment, Job
+from experiments.kinds import Kind, together
+from experiments.rankers import draw, prior_of
+from experiments.summary import markdown_table, rows_by_cell
+from pnuauc._basis import MultiscaleBasis
+from pnuauc.datasets import PNUSample
 from pnuauc.selection import (
-    CRITERIA,
     PAPER_ALPHAS,
     PAPER_ETAS,
     PAPER_WIDTHS,
@@ -33,133 +32,89 @@ from pnuauc.selection import (
     pick,
 )
 
-RESULTS = Path(__file__).parent / "results" / "selection.csv"
-SETTINGS = [(0.1, 50), (0.1, 100), (0.2, 50), (0.2, 100)]
-HALVES = {"choose": DENSE[::2], "report": DENSE[1::2]}
+__all__ = ["SELECTION"]
+
 SHARES = (0.05, 0.1, 0.2)
 TEMPERATURES = (0.25, 0.5, 1.0)
+RULES = (
+    *(f"best {share}" for share in SHARES),
+    *("single", *(f"soft {t}" for t in TEMPERATURES), "eta 0 single"),
+)
 
 
-def run_trial(name: str, prior: float, n_labeled: int, seed: int, folder: str | None) -> dict:
+def run(job: Job) -> list[dict[str, Any]]:
     """AUC on the test rows for every (criterion, rule)."""
-    X, y = load(name, folder)
-    n_positive = round(prior * n_labeled)
-    # [0, 1] columns, as in LIBSVM's scaled files: nearest to the paper's own numbers (docs)
-    sample = sample_pnu(
-        X, y, n_positive, n_labeled - n_positive, 1000, prior, random_state=seed, scale="minmax"
-    )
-    rows_x, labels = np.asarray(sample.X, dtype=np.float64), sample.y
-    estimate = float(
-        np.clip(
-            EnergyDistancePrior(statistic="V", on_unidentified="ignore").fit(rows_x, labels).prior_,
-            0.01,
-            0.99,
-        )
-    )
-    basis = MultiscaleBasis(200, PAPER_WIDTHS, random_state=seed).fit(rows_x)
-    rows = {
-        role: np.flatnonzero(labels == code) for role, code in zip("PNU", (1, 0, -1), strict=True)
-    }
-    folds = deal_folds(rows, 5, random_state=seed)
-    grid = TrainedGrid.from_arrays(rows_x, folds, basis, PAPER_ETAS, PAPER_ALPHAS, estimate).train()
-    candidates, usable = grid.candidates, grid.usable
-    index = np.flatnonzero(usable)
+    sample = draw(job)
+    X, y = np.asarray(sample.X, dtype=np.float64), sample.y
+    prior = prior_of(X, np.where(y == -1, np.nan, y), job)
+    basis = MultiscaleBasis(200, PAPER_WIDTHS, random_state=job.seed).fit(X)
+    rows = {role: np.flatnonzero(y == code) for role, code in zip("PNU", (1, 0, -1), strict=True)}
+    folds = deal_folds(rows, 5, random_state=job.seed)
+    grid = TrainedGrid.from_arrays(X, folds, basis, PAPER_ETAS, PAPER_ALPHAS, prior).train()
+    truth, scores = _test_scores(grid, sample, job.seed, job.experiment.options["n_scored"])
+    return [
+        {"method": m.name, "prior_used": prior, "usable": int(grid.usable.sum())}
+        | _aucs(grid, m.name, truth, scores)
+        for m in job.methods
+    ]
+
+
+def _test_scores(
+    grid: TrainedGrid, sample: PNUSample, seed: int, n_scored: int
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """Classes of some test rows, and every usable candidate's scores of them, standardised."""
+    index = np.flatnonzero(grid.usable)
     final = grid.fit_all(index)
-    rng = np.random.default_rng(seed)
-    test = rng.permutation(len(sample.y_test))[:4000]
+    test = np.random.default_rng(seed).permutation(len(sample.y_test))[:n_scored]
     X_test = np.asarray(sample.X_test[test], dtype=np.float64)
-    scores = np.zeros((len(candidates), len(test)))
+    scores = np.zeros((len(grid.candidates), len(test)))
     scale = np.unravel_index(index, grid.shape)[0]
-    for j, features in basis.scales(X_test):
+    for j, features in grid.basis.scales(X_test):
         scores[index[scale == j]] = final.coef[scale == j] @ features.T
     scores[index] /= np.maximum(final.spread, 1e-300)[:, None]
-    truth = sample.y_test[test]
-
-    out = {"prior_estimate": round(estimate, 4), "usable": int(usable.sum())}
-    for name_of in CRITERIA:
-        criterion = grid.judge(name_of)
-        choices = {"single": pick(criterion.mean, candidates)}
-        for t in TEMPERATURES:
-            choices[f"soft {t}"] = average(criterion, candidates, t)
-        order = order_of(criterion.mean, candidates)[: usable.sum()]
-        for share in SHARES:
-            out[f"{name_of}|best {share}"] = roc_auc_score(
-                truth, scores[order[: round(share * len(candidates))]].mean(axis=0)
-            )
-        labelled_only = np.where(candidates.eta == 0, criterion.mean, np.nan)
-        choices["eta 0 single"] = pick(labelled_only, candidates)
-        for rule, choice in choices.items():
-            out[f"{name_of}|{rule}"] = roc_auc_score(truth, choice.weights @ scores[choice.kept])
-    return out
+    return sample.y_test[test], scores
 
 
-def run(seeds: range, folder: str | None) -> None:
-    done = {(r["set"], float(r["prior"]), int(r["n_labeled"]), int(r["seed"])) for r in read()}
-    for seed in seeds:
-        for prior, n_labeled in SETTINGS:
-            for name in DENSE:
-                if (name, prior, n_labeled, seed) in done:
-                    continue
-                row = {"set": name, "prior": prior, "n_labeled": n_labeled, "seed": seed}
-                with threadpool_limits(1):
-                    row |= run_trial(name, prior, n_labeled, seed, folder)
-                append(row)
-        print(f"seed {seed} done, last is {seeds[-1]}", flush=True)
+def _aucs(
+    grid: TrainedGrid, name: str, truth: NDArray[np.int8], scores: NDArray[np.float64]
+) -> dict[str, float]:
+    """One validation criterion, all rules."""
+    criterion, candidates = grid.judge(name), grid.candidates
+    order = order_of(criterion.mean, candidates)[: grid.usable.sum()]
+    found = {f"best {s}": scores[order[: round(s * len(candidates))]].mean(axis=0) for s in SHARES}
+    labelled_only = np.where(candidates.eta == 0, criterion.mean, np.nan)
+    choices = {
+        "single": pick(criterion.mean, candidates),
+        **{f"soft {t}": average(criterion, candidates, t) for t in TEMPERATURES},
+        "eta 0 single": pick(labelled_only, candidates),
+    }
+    found |= {rule: c.weights @ scores[c.kept] for rule, c in choices.items()}
+    return {rule: float(roc_auc_score(truth, values)) for rule, values in found.items()}
 
 
-def read() -> list[dict]:
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open() as lines:
-        return list(csv.DictReader(lines))
+def show(experiment: Experiment, results: Path) -> str:
+    """Mean AUC in per cent over settings and sets, by half, criterion and rule."""
+    found = rows_by_cell(experiment, results)
+    halves = {"choose": experiment.data_sets[::2], "report": experiment.data_sets[1::2]}
+    parts = []
+    for half, names in halves.items():
+        lines: list[dict[str, object]] = []
+        trials = 0
+        for method in experiment.methods:
+            cells = [
+                [[float(row[rule]) for rule in RULES] for row in rows if row["status"] == "ok"]
+                for (data_set, _, m), rows in found.items()
+                if m == method.name and data_set in names
+            ]
+            cells = [rows for rows in cells if rows]
+            if cells:
+                trials = max(map(len, cells))
+                means = 100 * np.mean([np.mean(rows, axis=0) for rows in cells], axis=0)
+                line = {r: f"{v:.2f}" for r, v in zip(RULES, means, strict=True)}
+                lines.append({"criterion": method.name} | line)
+        sets = f"{len(names)} sets: {', '.join(names)}; {trials} trials a cell"
+        parts.append(f"**{half}** ({sets})\n\n{markdown_table(lines)}")
+    return "\n\n".join(parts)
 
 
-def append(row: dict) -> None:
-    fresh = not RESULTS.exists()
-    RESULTS.parent.mkdir(exist_ok=True)
-    with RESULTS.open("a", newline="") as out:
-        writer = csv.DictWriter(out, row)
-        if fresh:
-            writer.writeheader()
-        writer.writerow({k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()})
-
-
-def summarise() -> str:
-    """Markdown: mean AUC in percent over sets, by half, criterion and rule."""
-    rows = read()
-    lines = []
-    for half, names in HALVES.items():
-        values: dict[str, dict[tuple, list]] = defaultdict(lambda: defaultdict(list))
-        for row in rows:
-            if row["set"] in names:
-                for key in row:
-                    if "|" in key:
-                        cell = (row["prior"], row["n_labeled"], row["set"])
-                        values[key][cell].append(float(row[key]))
-        n = len({r["seed"] for r in rows})
-        lines += [f"\n**{half}** ({len(names)} sets: {', '.join(names)}; {n} trials a cell)\n"]
-        rules = list(dict.fromkeys(key.split("|")[1] for key in values))
-        lines += ["| criterion | " + " | ".join(rules) + " |", "|---" * (len(rules) + 1) + "|"]
-        for criterion in CRITERIA:
-            cells = []
-            for rule in rules:
-                per_cell = [np.mean(v) for v in values[f"{criterion}|{rule}"].values()]
-                cells.append(f"{100 * np.mean(per_cell):.2f}" if per_cell else "")
-            lines.append(f"| {criterion} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--first-seed", type=int, default=0, help="to share trials among processes")
-    parser.add_argument("--data", default=None, help="folder with the data sets")
-    parser.add_argument("--summary", action="store_true", help="only print the table")
-    args = parser.parse_args()
-    if not args.summary:
-        run(range(args.first_seed, args.first_seed + args.trials), args.data)
-    print(summarise())
-
-
-if __name__ == "__main__":
-    main()
+SELECTION = Kind(run, show, ("prior_used", "usable", *RULES), together)

@@ -45,10 +45,10 @@ def generated_sample(
     return sample_pnu(X, y, *sizes, prior, seed, **options)
 
 
-def run_tool(*arguments: object) -> Any:
+def run_tool(*arguments: object, input: bytes | None = None) -> Any:
     """``pnuauc ARGUMENTS``, in this process."""
     from typer.testing import CliRunner
 
     from pnuauc._cli._app import app
 
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+    return CliRunner().invoke(app, [str(a) for a in arguments], input=input)

@@ -20,12 +20,8 @@ from pnuauc.metrics import prior_sensitivity, roc_curve_estimate, threshold_esti
 API = Path(__file__).parents[1] / "docs" / "api.md"
 
 
-#: Modules whose face is still being cut down.
-UNSETTLED = {"pnuauc.basis", "pnuauc.risks", "pnuauc.selection"}
-
-
 def is_public(name):
-    return not any(part.startswith("_") for part in name.split(".")[1:]) and name not in UNSETTLED
+    return not any(part.startswith("_") for part in name.split(".")[1:])
 
 
 def public_modules():

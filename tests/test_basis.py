@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.estimator_checks import check_estimator
 
-from pnuauc.basis import (
+from pnuauc._basis import (
     BASES,
     GaussianBasis,
     IdentityBasis,

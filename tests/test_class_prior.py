@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, norm
 from sklearn.base import BaseEstimator, clone
@@ -40,6 +40,7 @@ def test_posterior_summaries() -> None:
     st.floats(0, 0.4),
     st.integers(1, 60),
 )
+@example(1.0, 0.1171875, 31)
 @settings(max_examples=200, deadline=None)
 def test_nodes_are_a_distribution_with_the_mean(value: float, error: float, n: int) -> None:
     values, weights = ClassPrior(value, 0.0, 1.0, std_error=error, source="test").nodes(n)
@@ -69,6 +70,10 @@ def test_nodes_of_an_estimate_are_those_of_its_beta_distribution(value, error) -
 def test_nodes_of_a_posterior_keep_its_mean_and_spread_when_grouped() -> None:
     shares = np.linspace(0.005, 0.995, 100)
     prior = ClassPrior.from_posterior(shares, beta(3, 20).pdf(shares))
+    # a share belongs to the half in which its own middle lies
+    halves = ClassPrior.from_posterior([0.1, 0.2, 0.3], [0.45, 0.1, 0.45]).nodes(2)
+    np.testing.assert_allclose(halves[0], [0.1, (0.02 + 0.135) / 0.55])
+    np.testing.assert_allclose(halves[1], [0.45, 0.55])
     values, weights = prior.nodes(15)
     assert len(values) <= 15
     assert weights @ values == pytest.approx(prior.value)
@@ -97,13 +102,13 @@ def test_training_value_moves_estimates_only_and_value_stays() -> None:
 
 def test_complement_mirrors_everything() -> None:
     shares = np.array([0.1, 0.2, 0.6])
-    prior = ClassPrior.from_posterior(shares, [1, 2, 1], 0.8, "me", "why")
+    prior = ClassPrior.from_posterior(shares, [1, 2, 5], 0.8, "me", "why")
     other = prior.complement()
     assert other.value == pytest.approx(1 - prior.value)
     assert other.interval == pytest.approx((1 - prior.high, 1 - prior.low))
     assert (other.std_error, other.doubt, other.level) == (prior.std_error, "why", 0.8)
     np.testing.assert_allclose(other.shares, [0.4, 0.8, 0.9])
-    np.testing.assert_allclose(other.weights, [0.25, 0.5, 0.25])
+    np.testing.assert_allclose(other.weights, [0.625, 0.25, 0.125])
     again = other.complement()
     np.testing.assert_allclose(again.shares, shares)
 
@@ -153,6 +158,9 @@ def test_everything_that_can_be_a_prior() -> None:
     foreign = read_prior(SimpleNamespace(prior_=0.3, std_error_=0.05))
     assert foreign.interval == pytest.approx(norm.ppf([0.025, 0.975], 0.3, 0.05))
     assert not foreign.is_given
+    between = read_prior(SimpleNamespace(prior_=0.3, interval_=(0.1, 0.6)), 0.9)
+    assert between.std_error == pytest.approx(0.25 / norm.ppf(0.95))
+    assert between.interval == (0.1, 0.6)
     bare = read_prior(SimpleNamespace(prior_=0.3))
     assert (bare.std_error, bare.low, bare.high) == (0, 0.3, 0.3)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -335,23 +336,82 @@ def test_version_and_module():
     assert done.stdout.strip() == f"pnuauc {__version__}"
 
 
-def test_reproduce_hands_over_or_says_why_not(monkeypatch, tmp_path):
+def test_reproduce_hands_over(monkeypatch, tmp_path):
     from pnuauc._cli import _reproduce
 
     package = tmp_path / "experiments"
     package.mkdir()
     (package / "__init__.py").write_text("def main(argv):\n    print('ran', argv)\n    return 3\n")
-    monkeypatch.setattr(_reproduce, "__file__", str(tmp_path / "away" / "a" / "b" / "c" / "d.py"))
+    monkeypatch.setattr(_reproduce, "__file__", str(tmp_path / "src" / "pnuauc" / "_cli" / "r.py"))
     monkeypatch.delitem(sys.modules, "experiments", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    monkeypatch.chdir(empty)
-    result = run("reproduce", "table4")
-    assert result.exit_code == 2
-    assert "source checkout" in result.output
-    monkeypatch.chdir(tmp_path)
     result = run("reproduce", "table4", "--trials", "2")
-    assert result.exit_code == 3
+    assert result.exit_code == 3, result.output
     assert "ran ['table4', '--trials', '2']" in result.output
     sys.modules.pop("experiments", None)
+
+
+def _messy(tmp_path, dates):
+    rng = np.random.default_rng(0)
+    rows = ["code;amount;when;y"]
+    for k in range(120):
+        label = "" if k >= 50 else str(int(k % 2))
+        amount = f"{rng.normal() + (k % 2):.3f}".replace(".", ",")
+        rows.append(f"{k:06d};{amount};{dates(k)};{label}")
+    path = tmp_path / "messy.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+FAST = ["--label", "y", "--id", "code", "--centers", "10", "--folds", "2", "--prior", "0.4"]
+
+
+def test_a_spreadsheets_export(tmp_path):
+    """Decimal commas and dates that ask; then scores through pipes, with ids as they are."""
+    table = _messy(tmp_path, lambda k: f"0{1 + k % 9}/0{1 + k % 7}/2024")
+    asked = run("fit", table, *FAST)
+    assert asked.exit_code == 2
+    assert "--date-format day-first or --date-format month-first" in asked.stderr
+    done = run("fit", table, *FAST, "--date-format", "day-first", "-o", tmp_path / "m.pnuauc")
+    assert done.exit_code == 0, done.stderr
+    assert "'amount' is read as numbers with a decimal comma" in done.stderr
+    assert "dates with the day first" in done.stderr
+    found = json.loads((tmp_path / "m.json").read_text())
+    assert all(len(row[1]) == 6 for row in found["top"]["rows"])  # 000123 stays 000123
+    scored = run(
+        "score", tmp_path / "m.pnuauc", "-", "-o", "-", "--top", "3", input=table.read_bytes()
+    )
+    assert scored.exit_code == 0, scored.stderr
+    lines = scored.stdout.splitlines()
+    assert lines[0].replace('"', "") == "code,y,score,percentile"
+    assert len(lines) == 4
+    assert all(line.startswith('"0') for line in lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "code", "message"),
+    [
+        (["cat", "dog"], [], 2, "do not say which is positive.*--positive fraud"),
+        (["yes", ""], ["--positive", "Yes"], 2, "never holds 'Yes'.*is 'yes' meant.*--positive"),
+        (["0", "1", "2"], ["--positive", "1"], 2, "belong to no role: 2"),
+        (
+            ["1"] + [""] * 59,
+            [],
+            2,
+            "1 positive, 0 negative and 59 unlabelled|1 positive row and no",
+        ),
+        (["1"] * 3 + [""] * 57, [], 2, "holds 3 positive rows and no negative one"),
+        (["1"] + ["0"] * 9, [], 0, "0 is read as negative.*--unlabeled 0"),
+        (["1", "0", "-1"], [], 0, "1, 0 and -1 are read as positive, negative and unlabelled"),
+        (["Fraud", "Legit"], [], 0, "'Fraud' as positive, 'Legit' as negative"),
+    ],
+)
+def test_labels_are_asked_about_or_told(tmp_path, labels, options, code, message):
+    rng = np.random.default_rng(0)
+    cells = (labels * 60)[: max(60, len(labels))]
+    rows = [f"{rng.normal() + (c in ('1', 'Fraud')):.4f},{c}" for c in cells]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *rows]) + "\n")
+    done = run("fit", path, "--label", "y", "--prior", "0.3", *QUICK, *options)
+    assert done.exit_code == code, done.output
+    assert re.search(message, " ".join(done.stderr.split()))

@@ -55,7 +55,7 @@ CASES = {
     "ragged": ("t.csv", GOOD + "1,2\n", [], "unequal length"),
     "not UTF-8": ("t.csv", GOOD.encode() + "é,1,\n".encode("latin-1"), [], "--encoding latin-1"),
     "unknown encoding": ("t.csv", GOOD, ["--encoding", "klingon"], "encoding"),
-    "not parquet": ("t.parquet", GOOD, [], "cannot be read as parquet"),
+    "not parquet": ("t.parquet", GOOD, [], "named as Parquet, but its content is not"),
     "unknown ending": ("t.doc", GOOD, [], "no ending"),
     "prior out of range": ("t.csv", GOOD, ["--prior", "1.5"], "between 0 and 1"),
     "prior no number": ("t.csv", GOOD, ["--prior", "many"], "between 0 and 1"),
@@ -205,7 +205,7 @@ def test_full_disk(fitted, tmp_path):
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert "disk is full" in done.stderr
+    assert "nothing was replaced" in done.stderr
     assert "Traceback" not in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["n.parquet"]
 
@@ -241,10 +241,10 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_run(fitted, tmp_path, number):
     target = tmp_path / "o.csv"
-    target.write_text("former")
+    target.write_text("id,score\nformer,1\n")
     process = subprocess.Popen(
         [
             sys.executable,
@@ -264,10 +264,10 @@ def test_interrupted_run(fitted, tmp_path, number):
     time.sleep(0.1)
     process.send_signal(number)
     _, error = process.communicate(timeout=50)
-    assert process.returncode == 1
+    assert process.returncode == 128 + number
     assert "Interrupted" in error
     assert "Traceback" not in error
-    assert target.read_text() == "former"
+    assert target.read_text() == "id,score\nformer,1\n"
     assert [p.name for p in tmp_path.iterdir()] == ["o.csv"]
 
 

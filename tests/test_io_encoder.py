@@ -295,7 +295,7 @@ def test_what_is_left_out_is_told():
             "empty": [None] * n,
             "number": np.arange(n),
             "name": [f"id-{k}" for k in range(n)],
-            "mixed": ["n/a" if k == 3 else str(rng.normal()) for k in range(n)],
+            "mixed": ["unknown" if k == 3 else str(rng.normal()) for k in range(n)],
         }
     ).assign(copy=lambda f: f.good)
     encoder = TableEncoder().fit(frame)
@@ -306,7 +306,7 @@ def test_what_is_left_out_is_told():
         "'number' numbers the rows",
         "'name' names the rows",
         "'copy' equals column 'good'",
-        "'n/a' as missing",
+        "'unknown' as missing",
     ):
         assert part in notes
     assert [c.name for c in encoder.columns_] == ["good", "mixed"]
@@ -318,7 +318,7 @@ def test_what_is_left_out_is_told():
         ({"size": ["abc"] * 300}, "holds text .'abc' in row 1. where the model needs numbers"),
         ({"size": [np.inf] * 300}, "infinite value .row 1."),
         ({"flag": ["maybe"] * 300}, "needs true or false"),
-        ({"when": ["no date"] * 300}, "no dates"),
+        ({"when": ["no date"] * 300}, "needs dates"),
     ],
 )
 def test_cells_of_the_wrong_kind(frame, changed, message):

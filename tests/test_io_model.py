@@ -25,7 +25,15 @@ from sklearn.preprocessing import PolynomialFeatures
 from pnuauc import AUCClassifierCV
 from pnuauc._study import make_payments
 from pnuauc.exceptions import InputError, ModelFileError
-from pnuauc.io import TableEncoder, TableModel, load_model, read_table, save_model, score_file
+from pnuauc.io import (
+    OutputChoice,
+    TableEncoder,
+    TableModel,
+    load_model,
+    read_table,
+    save_model,
+    score_file,
+)
 from pnuauc.io._modelfile import read_manifest
 from pnuauc.io._parts import LinearScorer
 
@@ -166,7 +174,10 @@ def without(name):
         (bend(["encoder", "n_features"], 10**12), "holds what pnuauc does not write there"),
         (bend(["encoder", "columns"], []), "needs columns"),
         (bend(["encoder", "columns", 0, "kind"], "pickle"), "unknown kind of column 'pickle'"),
-        (bend(["encoder", "columns", 0, "kind"], "text"), "fit together|the columns need"),
+        (
+            bend(["encoder", "columns", 0, "kind"], "text"),
+            "fit together|the columns need|is not written",
+        ),
         (bend(["encoder", "columns", 0, "name"], "shop"), "each name once"),
         (bend(["encoder", "columns"], "nonsense"), "columns must be a list"),
         (bend(["encoder", "columns", 0, "more"], 1), "a column needs name, kind and type"),
@@ -397,7 +408,12 @@ def test_ids_keep_leading_zeros_and_late_floats_are_no_problem(tmp_path, model, 
     amounts = [float(round(v)) for v in payments.column("amount").to_pylist()[:-1]] + [3.25]
     table = payments.set_column(0, "payment_id", [ids]).set_column(2, "amount", [amounts])
     pa.csv.write_csv(table, tmp_path / "in.csv")
-    score_file(model, tmp_path / "in.csv", tmp_path / "out.parquet", keep=["payment_id"])
+    score_file(
+        model,
+        tmp_path / "in.csv",
+        tmp_path / "out.parquet",
+        choice=OutputChoice(keep=["payment_id"]),
+    )
     out = read_table(tmp_path / "out.parquet")
     assert out.column("payment_id").to_pylist() == ids
     np.testing.assert_allclose(out.column("score").to_numpy(), model.score(table), rtol=1e-9)
@@ -409,10 +425,17 @@ def test_keep_and_row_numbers(tmp_path, model, payments):
     score_file(model, tmp_path / "in.parquet", tmp_path / "out.csv")
     out = read_table(tmp_path / "out.csv")
     assert out.column("row").to_pylist() == list(range(1, len(table) + 1))
-    score_file(model, tmp_path / "in.parquet", tmp_path / "out.csv", keep=["shop", "amount"])
+    score_file(
+        model,
+        tmp_path / "in.parquet",
+        tmp_path / "out.csv",
+        choice=OutputChoice(keep=["shop", "amount"]),
+    )
     assert read_table(tmp_path / "out.csv").column_names[:2] == ["shop", "amount"]
     with pytest.raises(InputError, match="no column 'nope' to keep"):
-        score_file(model, tmp_path / "in.parquet", tmp_path / "out.csv", keep=["nope"])
+        score_file(
+            model, tmp_path / "in.parquet", tmp_path / "out.csv", choice=OutputChoice(keep=["nope"])
+        )
 
 
 def test_an_error_on_the_way_leaves_the_former_file(tmp_path, model, payments):

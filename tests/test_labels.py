@@ -45,9 +45,7 @@ def test_default_codes_in_every_container(y):
     [
         ([1, -1, 1], [1, -1, 1], "the negative label"),
         ([1.0, -1.0, np.nan], [1, -1, -1], "the negative label"),
-        (["no", "yes"], [0, 1], "'yes' is read as positive"),
-        (pd.Series(pd.Categorical(["p", "n", None])), [1, 0, -1], "'p' is read as positive"),
-        ([2, 1, 2], [1, 0, 1], "is read as positive"),
+        (["Fraud", "Legit"], [1, 0], "'Fraud' as positive, 'Legit' as negative"),
         (["fraud", None], [1, -1], "missing labels as unlabelled"),
     ],
 )
@@ -56,6 +54,96 @@ def test_ambiguous_codings_are_announced(y, codes, word):
         roles = read_roles(y)
     assert roles.codes.tolist() == codes
     assert word in roles.announcement
+
+
+P, N, U = 1, 0, -1
+REFUSED = "do not say which is positive"
+#: Values of a label column, parameters, the expected roles or the refusal.
+CODINGS = [
+    ([1, 0, None], {}, [P, N, U]),
+    ([1, 0, -1], {}, [P, N, U]),
+    (["1", "0", "-1"], {}, [P, N, U]),
+    (["1.0", "0.0", ""], {}, [P, N, U]),
+    ([True, False, None], {}, [P, N, U]),
+    (["TRUE", "False", " "], {}, [P, N, U]),
+    (["t", "f", ""], {}, [P, N, U]),
+    (["yes", "no", None], {}, [P, N, U]),
+    (["Yes", "NO", "yes", "nO"], {}, [P, N, P, N]),
+    ([" yes", "no ", ""], {}, [P, N, U]),
+    (["Y", "N", None], {}, [P, N, U]),
+    (["positive", "negative"], {}, [P, N]),
+    (["pos", "neg", "?"], {}, [P, N, U]),
+    (["p", "n", None], {}, [P, N, U]),
+    (["Fraud", "Legit"], {}, [P, N]),
+    (["Legit", "Fraud"], {}, [N, P]),
+    (["fraud", "ok", ""], {}, [P, N, U]),
+    (["fraud", "genuine", "pending"], {}, [P, N, U]),
+    (["fraud", "not fraud", None], {}, [P, N, U]),
+    (["fraud", "non-fraud"], {}, [P, N]),
+    (["spam", "ham"], {}, [P, N]),
+    (["malignant", "benign"], {}, [P, N]),
+    (["sick", "healthy", "unknown"], {}, [P, N, U]),
+    (["case", "control"], {}, [P, N]),
+    (["anomaly", "normal"], {}, [P, N]),
+    (["attack", "normal", None], {}, [P, N, U]),
+    (["relevant", "irrelevant", "unlabelled"], {}, [P, N, U]),
+    (["active", "inactive"], {}, [P, N]),
+    (["churn", "no churn"], {}, [P, N]),
+    (["member", "non-member"], {}, [P, N]),
+    (["fraud", None, None], {}, [P, U, U]),
+    (["legit", None, None], {}, [N, U, U]),
+    (["fraud", "unknown"], {}, [P, U]),
+    (["x", None], {}, [P, U]),
+    ([1, None], {}, [P, U]),
+    ([0, None], {}, [N, U]),
+    ([1, -1], {}, [P, U]),
+    ([1, -1], {"negative_label": -1}, [P, N]),
+    ([1, 0], {"unlabeled_label": 0}, [P, U]),
+    ([2, 1, 0], {"positive_label": 2, "negative_label": 1, "unlabeled_label": 0}, [P, N, U]),
+    ([1, 2], {"positive_label": 2}, [N, P]),
+    (["cat", "dog"], {"positive_label": "cat"}, [P, N]),
+    (["cat", "dog", "cow"], {"positive_label": "cat", "negative_label": ["dog", "cow"]}, [P, N, N]),
+    (["fraud", "ok", "?"], {"unlabeled_label": "?"}, [P, N, U]),
+    (["fraud", "ok", "later"], {"unlabeled_label": "later"}, [P, N, U]),
+    (["fraud", "unknown"], {"positive_label": "fraud"}, [P, U]),
+    (["good", "bad"], {"positive_label": "bad"}, [N, P]),
+    (["cat", "dog"], {}, REFUSED),
+    (["good", "bad"], {}, REFUSED),
+    (["M", "F"], {}, REFUSED),
+    (["A", "B"], {}, REFUSED),
+    (["fraud", "other"], {}, REFUSED),
+    ([1, 2], {}, REFUSED),
+    (["low", "high"], {}, REFUSED),
+    (["yes", "no", "maybe"], {}, "3 label values"),
+    ([0, 1, 2], {}, "held_out_scores"),
+    (["fraud", "fraud"], {}, "one class only"),
+    (["yes", None], {"positive_label": "Yes"}, "'Yes' does not occur .is 'yes' meant"),
+    (["fraud", "ok"], {"positive_label": "fruad"}, "'fruad' does not occur .is 'fraud' meant"),
+    (["fraud", "ok"], {"negative_label": "okay!"}, "'okay!' does not occur"),
+    ([0, 1, 2], {"positive_label": 1}, "belong to no role: 2"),
+    (["0", "1", "2"], {"positive_label": "1"}, "belong to no role: '2'"),
+    (["a", "b", "c"], {"positive_label": "a"}, "belong to no role: 'b', 'c'"),
+    ([1, 0], {"positive_label": 1, "negative_label": 1}, "given twice"),
+]
+
+
+@pytest.mark.parametrize(("y", "given", "expected"), CODINGS)
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.LabelReadingWarning")
+def test_every_coding_has_one_reading_or_a_refusal(y, given, expected):
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match=expected) as refusal:
+            read_roles(y, **given)
+        assert "\n" not in str(refusal.value)
+    else:
+        assert read_roles(y, **given).codes.tolist() == expected
+        # the order of the rows decides nothing
+        assert read_roles(y[::-1], **given).codes.tolist() == expected[::-1]
+
+
+def test_classifiers_keep_to_scikit_learns_rule_for_words_that_say_nothing():
+    with pytest.warns(LabelReadingWarning, match="'dog' is read as positive"):
+        assert read_roles(["cat", "dog"], unclear="sorted").codes.tolist() == [0, 1]
+    assert read_roles(["yes", "no"], unclear="sorted").codes.tolist() == [1, 0]
 
 
 def test_parameters_settle_the_reading():
@@ -87,7 +175,8 @@ def test_classes_answer_in_the_users_coding():
         ([np.inf, 1.0], {}, "infinity"),
         ([1j, 0], {}, "[Cc]omplex"),
         (["a", "a"], {}, "one class"),
-        ([1, 2], {"positive_label": 1, "negative_label": 0}, "belong to no role: 2"),
+        ([1, 0, 2], {"positive_label": 1, "negative_label": 0}, "belong to no role: 2"),
+        ([1, 2], {"positive_label": 1, "negative_label": 0}, "negative label 0 does not occur"),
         ([1, 0], {"positive_label": 1, "negative_label": 1}, "given twice"),
         ([[1, 0], [0, 1]], {}, "1d array"),
         ([{}, 1, None], {}, "row 0"),

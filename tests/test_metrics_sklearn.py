@@ -20,9 +20,11 @@ from pnuauc.exceptions import PriorNotIdentifiedError
 from pnuauc.metrics import (
     RoleStratifiedKFold,
     RoleStratifiedShuffleSplit,
+    ScoreCounts,
     auc_estimate,
     make_auc_scorer,
 )
+from pnuauc.metrics._estimate import unbiased_auc
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tune_gradient_boosting.py"
 
@@ -63,7 +65,7 @@ def test_scorer_is_auc_estimate_of_the_models_scores(model):
     else:
         scores = model.predict(X)
     scorer = make_auc_scorer(0.2, unlabeled_label=0)
-    expected = auc_estimate(y, scores, 0.2, unlabeled_label=0).value
+    expected = unbiased_auc(ScoreCounts.from_rows(y, scores, unlabeled_label=0), 0.2)
     assert scorer(model, X, y) == expected
     assert pickle.loads(pickle.dumps(scorer))(model, X, y) == expected
 

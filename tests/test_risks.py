@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pnuauc._moments import Moments
-from pnuauc.exceptions import MissingRoleError
-from pnuauc.losses import LOSSES
-from pnuauc.risks import (
+from pnuauc._risks import (
+    QuadraticForm,
     gamma_bar,
     get_risk,
     nu_risk,
@@ -18,6 +17,8 @@ from pnuauc.risks import (
     pnu_risk,
     pu_risk,
 )
+from pnuauc.exceptions import MissingRoleError
+from pnuauc.losses import LOSSES
 
 PRIOR = 0.3
 MAKERS = {
@@ -198,3 +199,26 @@ def test_missing_roles_are_named():
         pn_risk().value("squared", s)
     with pytest.raises(ValueError, match="risk must be one of"):
         get_risk("up")
+
+
+def test_a_risk_is_found_by_its_name():
+    assert get_risk("pn") == pn_risk()
+    assert get_risk("pu", prior=0.3) == pu_risk(0.3)
+    assert get_risk("nu", prior=0.3) == nu_risk(0.3)
+    for eta in (0.6, -0.4):
+        assert get_risk("pnu", prior=0.3, eta=eta) == pnu_risk(eta, 0.3)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_semidefinite_to_rounding_whatever_the_scale(scale):
+    """Eigenvalues of known sign: a hair below zero is rounding, more is not."""
+    rng = np.random.default_rng(0)
+    vectors = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    for lowest, expected in ((0.5, True), (0.0, True), (-1e-12, True), (-1e-7, False)):
+        values = np.array([lowest, 1.0, 1.2, 1.5, 2.0, 3.0])
+        quadratic = scale * (vectors * values) @ vectors.T
+        form = QuadraticForm(0.0, np.zeros(6), (quadratic + quadratic.T) / 2)
+        assert form.is_semidefinite() is expected
+    # all of the diagonal is lifted, not some of it
+    singular = QuadraticForm(0.0, np.zeros(4), scale * np.diag([1.0, 0.0, 0.0, 0.0]))
+    assert singular.is_semidefinite()

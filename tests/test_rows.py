@@ -10,9 +10,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from pnuauc import _rows
+from pnuauc._basis import GaussianBasis, IdentityBasis, MultiscaleBasis
 from pnuauc._rows import ArrayRows, SomeRows, array_rows, count_rows, map_blocks, row_blocks
 from pnuauc._threads import one_blas_thread
-from pnuauc.basis import GaussianBasis, IdentityBasis, MultiscaleBasis
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])

@@ -10,13 +10,13 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import check_estimator
 
 from pnuauc import AUCClassifier, AUCClassifierCV
-from pnuauc.basis import GaussianBasis
+from pnuauc._basis import GaussianBasis
+from pnuauc._risks import gamma_bar
 from pnuauc.exceptions import CorrectionWarning
-from pnuauc.risks import gamma_bar
 from pnuauc.selection import Candidates, Criterion, deal_folds, pick
 from pnuauc.selection._choice import held_out_gain
 from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
-from pnuauc.selection._criterion import risk_covariance
+from pnuauc.selection._criterion import held_out_covariance
 from tests.test_estimators import draw
 
 GRID = {"etas": (-0.4, 0.0, 0.6), "alphas": (0.01, 1.0), "widths": ("0.5*median", "median")}
@@ -138,7 +138,7 @@ def test_counts_are_exact_with_ties(sizes, values, seed):
         np.testing.assert_allclose(spread[c], np.cov(above, below, bias=True), atol=1e-12)
 
 
-def test_risk_covariance_is_that_of_repeated_draws():
+def test_held_out_covariance_is_that_of_repeated_draws():
     """400 draws of one candidate; variances agree within 25%, correlations within 0.15."""
     rng = np.random.default_rng(0)
     prior, sizes = 0.2, (20, 40, 300)
@@ -150,7 +150,7 @@ def test_risk_covariance_is_that_of_repeated_draws():
         counts = FoldCounts(p, n, *np.split(total, 2, axis=1), sizes[2])
         risks = counts.risks(prior)
         found.append([risks[part][0] for part in ("PN", "PU", "NU")])
-        estimated.append(risk_covariance([counts], prior))
+        estimated.append(held_out_covariance([counts], prior))
     simulated, mean = np.cov(np.array(found).T), np.mean(estimated, axis=0)
     np.testing.assert_allclose(np.diag(mean), np.diag(simulated), rtol=0.25)
     scale = np.sqrt(np.outer(np.diag(simulated), np.diag(simulated)))
@@ -459,7 +459,7 @@ def test_engine_is_two_passes(monkeypatch):
     X, y, *_ = draw(sizes=(10, 20, 300))
     seen = []
     from pnuauc import _rows
-    from pnuauc.basis import MultiscaleBasis
+    from pnuauc._basis import MultiscaleBasis
 
     monkeypatch.setattr(_rows, "CACHE_BYTES", 0)
     original = MultiscaleBasis.scales

@@ -6,9 +6,9 @@ from scipy import optimize
 from scipy.sparse.linalg import aslinearoperator
 
 from pnuauc._moments import Moments
+from pnuauc._risks import QuadraticForm, nu_risk, pn_risk, pu_risk
 from pnuauc._solvers import PartAt, minimise, solve_ridge
 from pnuauc.losses import LOSSES, get_loss
-from pnuauc.risks import QuadraticForm, nu_risk, pn_risk, pu_risk
 
 ALPHAS = [1e-3, 1e-2, 0.1, 1.0, 10.0]
 

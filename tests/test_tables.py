@@ -45,9 +45,13 @@ def test_a_fit_shows_itself(fit):
     assert "20 positive, 40 negative, 240 unlabelled" in repr(fit)
     assert auc in str(fit)
     assert "\n" in str(fit)
-    table = fit._repr_html_()
-    assert auc in table
-    assert table.startswith("<table>")
+    for shown in (fit._repr_html_(), fit.model._repr_html_()):
+        assert auc.rstrip("0") in shown
+        assert shown.startswith("<table>")
+    line = repr(fit.model)
+    assert "amount" in fit.model._repr_html_()
+    assert len(line) < 400
+    assert "array(" not in line
 
 
 def test_frames_of_any_kind_and_label_values(payments):

@@ -18,6 +18,7 @@ import argparse
 import ast
 import collections
 import copy
+import functools
 import hashlib
 import json
 import os
@@ -28,9 +29,10 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 try:
     import tomllib
@@ -39,6 +41,7 @@ except ModuleNotFoundError:  # Python 3.10
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "build" / "mutants.jsonl"
+CACHE = ROOT / "build" / "mutants"
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 
 # --- what is changed ----------------------------------------------------------------------------
@@ -85,6 +88,8 @@ NAMES = {
 }
 #: Keywords without which a result is the same: they say how, not what.
 QUIET = {"stacklevel", "copy", "strict", "encoding", "dtype", "check_finite", "overwrite_a"}
+#: Calls whose arguments are not worth swapping: the same result, or no program at all.
+SYMMETRIC = {"min", "max", "minimum", "maximum", "isinstance", "getattr", "hasattr", "zip"}
 #: Functions whose product is words.
 WORDS = {"__repr__", "__str__", "_repr_html_", "__sklearn_tags__", "_more_tags"}
 
@@ -139,7 +144,7 @@ def variants(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 def _calls(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
     """Arguments swapped or left out, and another function of the same shape."""
     plain = not any(isinstance(a, ast.Starred) for a in node.args)
-    plain = plain and ast.unparse(node.func) not in ("isinstance", "getattr", "hasattr")
+    plain = plain and ast.unparse(node.func).removeprefix("np.") not in SYMMETRIC
     if plain and len(node.args) > 1 and ast.dump(node.args[0]) != ast.dump(node.args[1]):
         first, second, *rest = node.args
         yield "swapped arguments", _with(node, args=[second, first, *rest])
@@ -167,8 +172,8 @@ def _with(node: ast.AST, **changes: object) -> ast.AST:
     return changed
 
 
-def mutants(path: Path) -> Iterator[tuple[Mutant, str]]:
-    """Every change of one file, with the changed source."""
+def mutants(path: Path) -> Iterator[tuple[Mutant, Callable[[], str]]]:
+    """Every change of one file, each with a function that gives the changed source."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     name = path.relative_to(ROOT).as_posix()
     seen: collections.Counter[tuple[str, ...]] = collections.Counter()
@@ -178,10 +183,16 @@ def mutants(path: Path) -> Iterator[tuple[Mutant, str]]:
             key = (function, operator, before, after)
             seen[key] += 1
             mutant = Mutant(name, function, node.lineno, operator, before, after, seen[key])
-            _put(parent, field, index, changed)
-            source = ast.unparse(ast.fix_missing_locations(tree))
-            _put(parent, field, index, node)
-            yield mutant, source
+            yield mutant, functools.partial(_changed, tree, parent, field, index, node, changed)
+
+
+def _changed(
+    tree: ast.Module, parent: ast.AST, field: str, index: int | None, node: ast.AST, new: ast.AST
+) -> str:
+    _put(parent, field, index, new)
+    source = ast.unparse(ast.fix_missing_locations(tree))
+    _put(parent, field, index, node)
+    return source
 
 
 def _text(node: ast.AST) -> str:
@@ -241,21 +252,38 @@ class Reach:
         return sorted(chosen, key=lambda test: self.seconds[test])
 
 
-def reach(room: str, tests: list[str]) -> Reach:
-    """Run the room's tests once under coverage."""
+def reach(part: dict[str, list[str]]) -> Reach:
+    """Run the room's tests once under coverage, file by file; what has not changed is kept."""
+    every = Reach({}, {})
+    state = "".join(path.read_text(encoding="utf-8") for path in _files(["src/**/*.py"]))
+    for test in _files(part["tests"]):
+        text = state + test.read_text(encoding="utf-8")
+        kept = CACHE / f"{test.stem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+        if not kept.exists():
+            CACHE.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(_run_covered(test)), encoding="utf-8")
+        found = json.loads(kept.read_text(encoding="utf-8"))
+        every.seconds.update(found["seconds"])
+        for file, lines in found["tests"].items():
+            for line, names in lines.items():
+                every.tests.setdefault(file, {}).setdefault(int(line), []).extend(names)
+    return every
+
+
+def _run_covered(test: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         data, timing = Path(folder) / "coverage.db", Path(folder) / "junit.xml"
         command = [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
             *("--cov=pnuauc", "--cov-context=test", "--cov-report=", f"--junitxml={timing}"),
-            *("-o", "junit_family=xunit1", *tests),
+            *("-o", "junit_family=xunit1", str(test)),
         ]
         environment = {**os.environ, **THREADS, "COVERAGE_FILE": str(data)}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         if done.returncode != 0:
-            raise SystemExit(f"The tests of {room} fail without any change:\n{done.stdout[-3000:]}")
-        return Reach(_lines(data), _seconds(timing))
+            raise SystemExit(f"{test.name} fails without any change:\n{done.stdout[-3000:]}")
+        return {"tests": _lines(data), "seconds": _seconds(timing)}
 
 
 def _lines(data: Path) -> dict[str, dict[int, list[str]]]:
@@ -353,7 +381,7 @@ class Laboratory:
 
 def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace) -> None:
     """The room's sample, as far as it has not been tried; results are appended one by one."""
-    found = [m for file in _files(part["source"]) for m in mutants(file)]
+    found = [m for file in _files(part["source"], part) for m in mutants(file)]
     seed = str(options.seed).encode()
     found.sort(key=lambda m: hashlib.sha256(seed + m[0].id.encode()).digest())
     sample = found[: options.sample]
@@ -365,14 +393,14 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
     print(f"{room}: {len(found)} possible, {len(sample)} in the sample, {len(due)} to try.")
     if not due:
         return
-    known = reach(room, part["tests"])
+    known = reach(part)
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder))
-        for mutant, source in due:
+        for mutant, changed in due:
             tests = known.of(mutant)
             limit = 60 + 10 * sum(known.seconds[t] for t in tests)
             start = time.monotonic()
-            status = laboratory.killed(mutant, source, tests, limit)
+            status = laboratory.killed(mutant, changed(), tests, limit)
             line = {"id": mutant.id, "room": room, "status": status, "tests": len(tests)}
             line |= asdict(mutant) | {"seconds": round(time.monotonic() - start, 1)}
             RESULTS.parent.mkdir(exist_ok=True)
@@ -386,8 +414,10 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
                 )
 
 
-def _files(patterns: list[str]) -> list[Path]:
-    return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
+def _files(patterns: list[str], part: dict[str, list[str]] | None = None) -> list[Path]:
+    """Files of the patterns, without those that the room leaves out."""
+    left = {ROOT / name for name in (part or {}).get("without", [])}
+    return sorted({path for pattern in patterns for path in ROOT.glob(pattern)} - left)
 
 
 def read(path: Path) -> dict[str, dict[str, object]]:
@@ -412,7 +442,7 @@ def report(config: dict[str, object], options: argparse.Namespace) -> str:
     ]
     survivors = []
     for room, part in config["rooms"].items():
-        every = [m.id for file in _files(part["source"]) for m, _ in mutants(file)]
+        every = [m.id for file in _files(part["source"], part) for m, _ in mutants(file)]
         tried = [results[i] for i in every if i in results]
         left = [r for r in tried if r["status"] == "survived"]
         open_ = [r for r in left if r["id"] not in explained]

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pnuauc._committee import AutoAUCClassifier
     from pnuauc._estimators import AUCClassifier
     from pnuauc._estimators_cv import AUCClassifierCV
     from pnuauc._prior import ClassPrior
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AUCClassifier",
     "AUCClassifierCV",
+    "AutoAUCClassifier",
     "ClassPrior",
     "__version__",
     "auc_estimate",
@@ -38,6 +40,7 @@ __all__ = [
 _HOMES = {
     "AUCClassifier": "pnuauc._estimators",
     "AUCClassifierCV": "pnuauc._estimators_cv",
+    "AutoAUCClassifier": "pnuauc._committee",
     "ClassPrior": "pnuauc._prior",
     "auc_estimate": "pnuauc.metrics",
     "compare_auc": "pnuauc.metrics",

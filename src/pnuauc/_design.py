@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._basis import IdentityBasis
 from pnuauc._moments import Moments, moments_of
 from pnuauc._rows import ArrayRows, Block, Rows, SomeRows, array_rows, block_length, count_rows
-from pnuauc.basis import IdentityBasis
 
 __all__ = [
     "MATRIX_FREE_ABOVE",
@@ -76,7 +76,7 @@ class Design:
     @property
     def few(self) -> bool:
         """Whether there are few enough features for a b x b matrix."""
-        return self.n_features <= MATRIX_FREE_ABOVE
+        return bool(self.n_features <= MATRIX_FREE_ABOVE)
 
     def moments(self) -> dict[str, Moments]:
         """Moments of the features by role, in one pass over the rows."""
@@ -111,7 +111,8 @@ class Design:
         for role, slope in gradient.items():
 
             def product(block: Block, slope: NDArray[np.float64] = slope) -> NDArray[np.float64]:
-                return block.features(basis).T @ slope[block.place]
+                part: NDArray[np.float64] = block.features(basis).T @ slope[block.place]
+                return part
 
             total = self.rows[role].fold(product, np.add, total)
         return total

@@ -12,7 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -20,18 +25,19 @@ from sklearn.utils.validation import (
 )
 
 from pnuauc import _pairs as pairs
+from pnuauc._basis import BASES, check_weights, fit_basis, make_basis, parse_width
 from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._linear import LinearModel
 from pnuauc._prior import ClassPrior, read_prior
+from pnuauc._ranges import check_range, finite
+from pnuauc._risks import RISKS, Risk, check_prior, get_risk
 from pnuauc._solvers import Correction
-from pnuauc.basis import BASES, check_weights, fit_basis, make_basis, parse_width
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import LOSSES, Loss, get_loss
 from pnuauc.metrics import auc_estimate
 from pnuauc.priors._resolve import resolve_prior
-from pnuauc.risks import RISKS, Risk, check_prior, get_risk
 
 __all__ = ["AUCClassifier"]
 
@@ -56,7 +62,7 @@ class AUCScoreMixin(ClassifierMixin):
             Weights of the rows in the shares of pairs won. How PN, PU and NU estimates are
             combined is settled without them.
         """
-        scores = self.decision_function(X)
+        scores = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
         roles = read_roles(y, **_label_codes(self))
         check_consistent_length(scores, roles.codes)
         prior = getattr(self, "class_prior_", None)
@@ -71,8 +77,10 @@ class AUCScoreMixin(ClassifierMixin):
 
 
 def _label_codes(estimator: Any) -> dict[str, Any]:
+    """How an estimator reads labels."""
     names = ("positive_label", "negative_label", "unlabeled_label")
-    return {name: getattr(estimator, name) for name in names}
+    codes = {name: getattr(estimator, name) for name in names}
+    return codes | {"unclear": "sorted"}  # scikit-learn's rule for the classes of any classifier
 
 
 def _weighted_auc(
@@ -95,12 +103,19 @@ def _weighted_auc(
 class _RankingMixin(AUCScoreMixin):
     """What every fitted linear-in-parameter ranker shares: scores, classes, tags."""
 
+    n_jobs: int | None
+    basis_: Any
+    coef_: NDArray[np.float64]
+    intercept_: float
+    classes_: NDArray[Any]
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """w'phi(x) + intercept_, shape (n,): higher means more likely positive."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         threads = effective_n_jobs(self.n_jobs)
-        return block_scores(X, self.basis_, self.coef_, n_threads=threads) + self.intercept_
+        scores = block_scores(X, self.basis_, self.coef_, n_threads=threads)
+        return finite(scores + self.intercept_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels: positive where ``decision_function`` is above zero.
@@ -263,7 +278,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
 
         ``sample_weight`` counts repetitions: a weight of 2 equals the row twice.
         """
-        self._validate_params()
+        check_parameters(self)
         parse_width(self.width)
         check_prior_setting(self.prior)
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
@@ -336,6 +351,7 @@ def read_training_rows(
     )
     roles = read_roles(y, **_label_codes(estimator))
     check_consistent_length(X, roles.codes)
+    check_range(X)
     _check_variation(X)
     return X, roles, check_weights(sample_weight, X)
 
@@ -372,6 +388,15 @@ def choose_risk(risk: Any, roles: Roles) -> str:
             )
         return roles.setting.lower()
     return str(risk)
+
+
+def check_parameters(estimator: Any) -> None:
+    """scikit-learn's error for a parameter that its ``_parameter_constraints`` refuse."""
+    validate_parameter_constraints(
+        estimator._parameter_constraints,
+        estimator.get_params(deep=False),
+        caller_name=type(estimator).__name__,
+    )
 
 
 def check_prior_setting(prior: Any) -> None:

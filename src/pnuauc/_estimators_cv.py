@@ -14,10 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from pnuauc._basis import MultiscaleBasis, TransformerBasis, fit_basis, make_basis, parse_width
 from pnuauc._estimators import (
     SHARED_CONSTRAINTS,
     AUCClassifier,
     _RankingMixin,
+    check_parameters,
     check_prior_setting,
     choose_risk,
     read_training_rows,
@@ -25,12 +27,11 @@ from pnuauc._estimators import (
     training_prior,
 )
 from pnuauc._progress import progress_bar
+from pnuauc._risks import check_eta
 from pnuauc._solvers import check_alpha
-from pnuauc.basis import MultiscaleBasis, TransformerBasis, fit_basis, make_basis, parse_width
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.labels import ROLES, Roles
 from pnuauc.losses import Loss
-from pnuauc.risks import check_eta
 from pnuauc.selection import (
     CRITERIA,
     PAPER_ALPHAS,
@@ -208,7 +209,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the rows."""
-        self._validate_params()
+        check_parameters(self)
         check_prior_setting(self.prior)
         read_cv(self.cv)
         for name, check in (("etas", check_eta), ("alphas", check_alpha), ("widths", parse_width)):
@@ -231,7 +232,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
                     f"The {self.risk_.upper()} risk needs rows of every class in its name and "
                     f"there is no {role.word} one (of positive weight)."
                 )
-        folds = deal_folds(rows, self.cv, X, roles.plain, rng)
+        folds = deal_folds(rows, self.cv, X, roles.as_float(), rng)
         return TrainedGrid.from_arrays(
             X,
             folds,

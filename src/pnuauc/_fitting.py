@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._design import Design
+from pnuauc._risks import Risk
 from pnuauc._solvers import Minimum, PartAt, RidgeSolution, minimise, solve_ridge
 from pnuauc.losses import Loss
-from pnuauc.risks import Risk
 
 __all__ = ["fit_iteratively", "fit_squared"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["dump_json", "jsonable"]
+__all__ = ["dump_json", "jsonable", "visible"]
 
 
 def jsonable(value: Any) -> Any:
@@ -31,7 +31,10 @@ def jsonable(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, str):
+        # half of a surrogate pair (a file name in another encoding) is no text
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, (bool, int, float)):
         return value
     return str(value)
 
@@ -39,3 +42,14 @@ def jsonable(value: Any) -> Any:
 def dump_json(value: Any, *, indent: int | None = 1) -> str:
     """JSON text of anything that :func:`jsonable` reads; every character as it is."""
     return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def visible(text: str) -> str:
+    """Text without control characters: what strangers wrote must not steer terminal or page.
+
+    Examples
+    --------
+    >>> "\\x1b" in visible("a\\x1b[2Jb")
+    False
+    """
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)

@@ -60,8 +60,8 @@ class Moments:
             weighted = rows if weight is None else rows.multiply(weight[:, None]).tocsr()
             gram = np.asarray((rows.T @ weighted).toarray(), dtype=np.float64)
             return cls(n, mean, gram - n * np.outer(mean, mean))
-        # A block's mean in its own precision can be off by rounding; the residual mean puts it
-        # right, in the mean as in the scatter (the two-pass corrected algorithm).
+        # A block's mean in its own precision can be off by rounding; the residual mean corrects
+        # it, in the mean as in the scatter (the two-pass corrected algorithm).
         rough = np.average(rows, axis=0, weights=weight)
         centred = rows - rough
         residual = _weighted_sum(centred, weight) / n
@@ -104,7 +104,8 @@ class Moments:
             s = rows @ v - mean @ v
             if weight is not None:
                 s = s * weight
-            return rows.T @ s - mean * s.sum()
+            out: NDArray[Any] = rows.T @ s - mean * s.sum()
+            return out
 
         b = rows.shape[1]
         operator = LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)

@@ -229,7 +229,8 @@ def read_prior(prior: Any, level: float = 0.95) -> ClassPrior | None:
     if isinstance(prior, str) and prior == "auto":
         return None
     if isinstance(getattr(prior, "estimate_", None), ClassPrior):
-        return prior.estimate_
+        estimate: ClassPrior = prior.estimate_
+        return estimate
     if hasattr(prior, "prior_"):
         return _from_estimator(prior, level)
     if isinstance(prior, (bool, str, bytes)) or hasattr(prior, "fit"):
@@ -303,10 +304,14 @@ def _beta_nodes(mean: float, std_error: float, n: int) -> tuple[Floats, Floats]:
     """
     inside = min(0.5 * std_error, 0.5)
     mean = min(max(mean, inside), 1.0 - inside)
+    if mean > 0.5:  # digits near 1 are lost to rounding, near 0 they are not
+        values, weights = _beta_nodes(1.0 - mean, std_error, n)
+        return 1.0 - values[::-1], weights
     total = max(mean * (1.0 - mean) / std_error**2 - 1.0, _LEAST_CONCENTRATION)
     a, b = mean * total, (1.0 - mean) * total
     edges = special.betaincinv(a, b, np.arange(1, n) / n)
     # mean of x inside a part: E[x 1(x < q)] = mean * I_q(a + 1, b)
     partial = np.concatenate([[0.0], special.betainc(a + 1.0, b, edges), [1.0]])
     values = mean * n * np.diff(partial)
-    return np.clip(values, 0.0, 1.0), np.full(n, 1.0 / n)
+    # neighbours that rounding has put in the wrong order become equal
+    return np.maximum.accumulate(np.clip(values, 0.0, 1.0)), np.full(n, 1.0 / n)

@@ -93,10 +93,12 @@ class Block:
     def scales(self, basis: Any) -> Iterable[tuple[int, Any]]:
         """(j, features of scale j) for every scale; each holds good until the next is asked for."""
         if self.store is None or not self.store.has_room(basis, self):
-            return basis.scales(self.X)
-        return self.store.get(
-            "scales", basis, self, lambda: [(j, f.copy()) for j, f in basis.scales(self.X)]
-        )
+            found: Iterable[tuple[int, Any]] = basis.scales(self.X)
+        else:
+            found = self.store.get(
+                "scales", basis, self, lambda: [(j, f.copy()) for j, f in basis.scales(self.X)]
+            )
+        return found
 
     def take(self, wanted: NDArray[np.bool_], start: int) -> Block:
         """Some of the rows, which are rows number ``start`` and following of another visitor."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
-from pnuauc.risks import QuadraticForm
+from pnuauc._risks import QuadraticForm
 
 __all__ = [
     "Correction",
@@ -151,7 +151,8 @@ def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float)
     for alpha in alphas:
 
         def apply(v: NDArray[Any], shift: float = alpha + lift) -> NDArray[Any]:
-            return operator.matvec(v) + shift * np.ravel(v)
+            product: NDArray[Any] = operator.matvec(v) + shift * np.ravel(v)
+            return product
 
         system = LinearOperator(operator.shape, matvec=apply, dtype=np.float64)
         steps: list[int] = []
@@ -175,7 +176,8 @@ def _negative_eigenvalue(operator: LinearOperator) -> NDArray[np.float64]:
         eigsh(operator, k=1, which=end, tol=1e-4, v0=start, return_eigenvectors=False)
         for end in ("SA", "LA")
     ]
-    return ends[0][ends[0] < -1e-10 * np.abs(ends).max()]
+    negative: NDArray[np.float64] = ends[0][ends[0] < -1e-10 * np.abs(ends).max()]
+    return negative
 
 
 @dataclass(frozen=True, eq=False)

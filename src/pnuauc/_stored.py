@@ -1,8 +1,8 @@
-"""What a stored part of a model says, read one named value at a time and believed in nothing.
+"""Reading a stored part of a model: one named value at a time, nothing taken on trust.
 
-A part is a small ``spec`` (what JSON can say) and plain numeric ``arrays``. Whoever rebuilds a
+A part is a small ``spec`` (JSON values) and plain numeric ``arrays``. The code that rebuilds a
 part asks for every value by name, type and range, and calls :meth:`Parts.finish`, which refuses
-what nobody asked for: so a file says exactly what the code that wrote it would have said.
+whatever was not asked for: a file holds exactly what the code that writes it would write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KINDS = {"float": ("float64", "float32"), "integer": ("int64", "int32"), "byte"
 
 
 def refuse(reason: str) -> ModelFileError:
-    """The error of a file that cannot be a model; whoever knows the file adds its name."""
+    """The error of a file that cannot be a model; a caller that knows the file adds its name."""
     return ModelFileError(reason)
 
 
@@ -140,7 +140,7 @@ class Parts:
         try:
             return [whole[a:b].decode("utf-8") for a, b in zip(starts, ends.tolist(), strict=True)]
         except UnicodeDecodeError:
-            raise refuse(f"the {name} of its {self.where} are no UTF-8 text") from None
+            raise refuse(f"the {name} of its {self.where} are not UTF-8 text") from None
 
     def sub(self, key: str) -> Parts:
         """A part of this part: ``spec[key]`` and the arrays named ``key/...``."""
@@ -151,7 +151,7 @@ class Parts:
         return Parts(spec, chosen, f"{self.where} {key}" if self.where != "model" else key)
 
     def finish(self) -> None:
-        """Refuse values and arrays that nobody asked for."""
+        """Refuse values and arrays that were not asked for."""
         for name in sorted(self._left | self._left_arrays)[:1]:
             raise refuse(f"its {self.where} holds {name[:60]!r}, which pnuauc does not write there")
 

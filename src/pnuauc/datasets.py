@@ -18,6 +18,7 @@ from urllib.error import URLError
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import expit
 from sklearn.datasets import fetch_openml, load_svmlight_file
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
@@ -31,6 +32,7 @@ __all__ = [
     "load",
     "make_banana",
     "make_ringnorm",
+    "make_thresholds",
     "make_twonorm",
     "make_waveform",
     "sample_pnu",
@@ -183,7 +185,56 @@ def make_banana(
     return np.where(y[:, None] == 1, upper, lower) + noise * rng.standard_normal((n_samples, 2)), y
 
 
+def make_thresholds(
+    n_samples: int = 1000,
+    *,
+    prior: float = 0.3,
+    n_features: int = 12,
+    n_rules: int = 6,
+    sharpness: float = 3.0,
+    table: int = 0,
+    random_state: Any = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Rules of the kind that trees find and kernels do not: x_i above a limit *and* x_j above one.
+
+    Columns are independent: normal, log-normal and small whole numbers in turn, so scales differ.
+    Each rule compares two columns with limits between their quartiles, either way round;
+    P(y = 1 | x) = expit(sharpness (number of rules that hold) - b), b such that a share ``prior``
+    of the drawn rows is expected to be positive.
+
+    Parameters
+    ----------
+    n_samples, prior, n_features, random_state : as in :func:`make_twonorm`
+    n_rules : int
+    sharpness : float
+        Log-odds of one more rule.
+    table : int
+        Number of the table: which columns, limits and directions the rules have.
+    """
+    _draw_labels(n_samples, prior, check_random_state(0))  # the checks of n_samples and prior
+    rules = np.random.RandomState(table)
+    rng = check_random_state(random_state)
+    normal = rng.standard_normal((n_samples, n_features))
+    place = np.argsort(np.argsort(normal, axis=0), axis=0) / max(n_samples - 1, 1)
+    log_odds = np.zeros(n_samples)
+    for _ in range(n_rules):
+        i, j = rules.choice(n_features, 2, replace=False)
+        limits, above = rules.uniform(0.25, 0.75, 2), rules.uniform(size=2) < 0.5
+        first, second = (place[:, c] > t for c, t in zip((i, j), limits, strict=True))
+        log_odds += sharpness * ((first == above[0]) & (second == above[1]))
+    low, high = -50.0, 50.0 + sharpness * n_rules
+    for _ in range(60):  # bisection: the expected share falls as b grows
+        b = (low + high) / 2
+        low, high = (b, high) if expit(log_odds - b).mean() > prior else (low, b)
+    y = (rng.uniform(size=n_samples) < expit(log_odds - high)).astype(np.int8)
+    X = normal.copy()
+    X[:, 1::3] = np.exp(1.5 * X[:, 1::3])
+    X[:, 2::3] = np.floor(4 * np.clip(place[:, 2::3], 0, 0.999) + 0.5)
+    return X, y
+
+
 GENERATORS = {
+    "thresholds": make_thresholds,
     "twonorm": make_twonorm,
     "ringnorm": make_ringnorm,
     "waveform": make_waveform,
@@ -296,7 +347,8 @@ def _binary(labels: NDArray[Any], positive: str) -> NDArray[np.int8]:
     names = [v.removesuffix(".0") for v in values]
     if len(values) != 2 or wanted.removesuffix(".0") not in names:
         raise ValueError(f"Expected two labels with {wanted} among them, got {', '.join(names)}.")
-    return (index == names.index(wanted.removesuffix(".0"))).astype(np.int8)
+    y: NDArray[np.int8] = (index == names.index(wanted.removesuffix(".0"))).astype(np.int8)
+    return y
 
 
 def _cache() -> Path:
@@ -378,6 +430,13 @@ class PNUSample(NamedTuple):
     X_test: Any
     y_test: NDArray[np.int8]
     rows: NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        n = [int((self.y == code).sum()) for code in (1, 0, -1)]
+        return (
+            f"PNUSample({n[0]} positive, {n[1]} negative, {n[2]} unlabelled rows of "
+            f"{self.X.shape[1]} columns, {len(self.y_test)} test rows)"
+        )
 
 
 def sample_pnu(

@@ -9,8 +9,10 @@ __all__ = [
     "MissingExtraError",
     "MissingRoleError",
     "ModelFileError",
+    "OutputError",
     "PnuaucWarning",
     "PriorNotIdentifiedError",
+    "PriorRefutedError",
 ]
 
 
@@ -46,12 +48,20 @@ class PriorNotIdentifiedError(_RequestError):
     """The data cannot tell the share of positives among the unlabelled rows."""
 
 
+class PriorRefutedError(_RequestError):
+    """The scores rule out the prior: under it no AUC in [0, 1] goes with them."""
+
+
 class InputError(_RequestError):
     """A table, column or option cannot be used as given; the message says what to do."""
 
 
 class ModelFileError(InputError):
     """A model file is damaged, foreign, from a newer version, or holds what is not trusted."""
+
+
+class OutputError(OSError):
+    """Files could not be written; the message says which are old and which are new."""
 
 
 class MissingExtraError(ImportError):

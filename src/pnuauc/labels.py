@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
-from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
+from pnuauc._label_words import PLAIN, nearest, word_role
+from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
 __all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
 
@@ -137,8 +138,7 @@ class Roles:
         kinds = {type(label) for label in pair}
         return np.array(pair) if len(kinds) == 1 else np.array(pair, dtype=object)
 
-    @property
-    def plain(self) -> NDArray[np.float64]:
+    def as_float(self) -> NDArray[np.float64]:
         """1, 0 and NaN, shape (n,): the coding for code that knows nothing of roles."""
         return np.where(self.codes == UNLABELED, np.nan, self.codes)
 
@@ -174,14 +174,16 @@ def read_roles(
     positive_label: Any = None,
     negative_label: Any = None,
     unlabeled_label: Any = None,
+    unclear: str = "refuse",
 ) -> Roles:
     """Read labels in any coding.
 
     By default 1 (or True) is positive, 0 (or False) negative, and -1 or a missing value
-    (NaN, None, NA, empty string) unlabelled. Two other values, such as "no" and "yes", are read
-    as scikit-learn does, the later in sorted order as positive; one other value beside missing
-    ones is read as positive. Whenever the reading is ambiguous a :class:`LabelReadingWarning`
-    says how it was read. The parameters settle it: each takes one value or a list of values.
+    (NaN, None, NA, empty string) unlabelled. Words that say what they mean are known (yes and no,
+    fraud and legit, spam and ham, member and non-member, "?" and unknown for unlabelled rows); one
+    other value beside missing ones is read as positive. Two values that do not say which is
+    positive are refused. Whenever the reading is ambiguous a :class:`LabelReadingWarning` says how
+    it was read. The parameters settle it: each takes one value or a list of values.
 
     Parameters
     ----------
@@ -190,6 +192,9 @@ def read_roles(
         A ``Roles`` is returned unchanged: it has been read, and the parameters are not looked at.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
         Values that stand for a role. Missing values are always unlabelled.
+    unclear : "refuse" or "sorted"
+        Two values that do not say which is positive: an error, or scikit-learn's rule for
+        classifiers, the later in sorted order is positive.
 
     Returns
     -------
@@ -210,7 +215,7 @@ def read_roles(
         NEGATIVE: _as_list(negative_label),
         UNLABELED: _as_list(unlabeled_label),
     }
-    mapping, announcement = _assign(values, given, has_missing=bool(missing.any()))
+    mapping, announcement = _assign(values, given, has_missing=bool(missing.any()), unclear=unclear)
     lookup = np.array([*mapping, UNLABELED], dtype=np.int8)
     codes = lookup[index]
     codes[missing] = UNLABELED
@@ -326,7 +331,7 @@ def _as_list(label: Any) -> list[Any]:
 
 
 def _assign(
-    values: list[Any], given: dict[int, list[Any]], *, has_missing: bool
+    values: list[Any], given: dict[int, list[Any]], *, has_missing: bool, unclear: str
 ) -> tuple[list[int], str | None]:
     """Role of every distinct value, and the announcement where the reading is ambiguous."""
     named = [str(label) for labels in given.values() for label in labels]
@@ -342,7 +347,7 @@ def _assign(
     if all(c is not None for c in canonical):
         roles = [int(c) for c in canonical if c is not None]
         return roles, _announce_default(set(roles), has_missing=has_missing)
-    return _assign_foreign(values, has_missing=has_missing)
+    return _assign_foreign(values, has_missing=has_missing, unclear=unclear)
 
 
 def _canonical(value: Any) -> int | None:
@@ -372,30 +377,65 @@ def _announce_default(roles: set[int], *, has_missing: bool) -> str | None:
 
 def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[int], str | None]:
     mapping: list[int | None] = []
+    by_word: dict[Any, int] = {}
     for value in values:
         role = next((r for r, labels in given.items() if value in labels), None)
         if role is None:
             default = _canonical(value)
+            default = word_role(value, values) if default is None else default
             # a default code stands for its role only while no other value was named for that role
             role = default if default is not None and not given[default] else None
+            if role is not None and _canonical(value) is None:
+                by_word[value] = role
         mapping.append(role)
     rest = [v for v, role in zip(values, mapping, strict=True) if role is None]
+    _check_spelling(rest, values, given)
     announcement = None
-    if len(rest) == 1 and given[POSITIVE] and not given[NEGATIVE]:
+    if by_word and sum(not labels for labels in given.values()) > 1:
+        announcement = _announce_words(list(by_word), list(by_word.values()))
+    # the one value left is the negative one, unless another value is that already
+    if len(rest) == 1 and given[POSITIVE] and not given[NEGATIVE] and NEGATIVE not in mapping:
         mapping = [NEGATIVE if role is None else role for role in mapping]
         if not given[UNLABELED]:  # with it named, only one role is left for the rest
             announcement = f"Label {rest[0]!r} is read as negative; {_HOW}."
     elif rest:
-        shown = ", ".join(map(repr, rest[:5])) + (", ..." if len(rest) > 5 else "")
-        raise ValueError(
-            f"y holds values that belong to no role: {shown}; name the labels that are positive, "
-            "negative and unlabelled (each role takes one value or several)."
+        raise InputError(
+            f"y holds values that belong to no role: {_shown(rest)}; name the labels that are "
+            "positive, negative and unlabelled (each role takes one value or several).",
+            about="labels",
         )
     return [int(role) for role in mapping if role is not None], announcement
 
 
-def _assign_foreign(values: list[Any], *, has_missing: bool) -> tuple[list[int], str | None]:
-    if len(values) == 2:
+def _check_spelling(rest: list[Any], values: list[Any], given: dict[int, list[Any]]) -> None:
+    """Refuse a named value that does not occur where one that does may have been meant."""
+    for role in ROLES:
+        absent = [label for label in given[role.code] if label not in values]
+        if not absent or not rest:
+            continue
+        close = nearest(absent[0], rest)
+        if close is None and len(absent) < len(given[role.code]):
+            continue
+        meant = "" if close is None else f" (is {close!r} meant?)"
+        raise InputError(
+            f"The {role.word} label {absent[0]!r} does not occur{meant}; y holds {_shown(values)}.",
+            about="labels",
+        )
+
+
+def _shown(values: list[Any]) -> str:
+    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
+
+
+def _assign_foreign(
+    values: list[Any], *, has_missing: bool, unclear: str
+) -> tuple[list[int], str | None]:
+    """Words that say their role; of two others the later one is positive, if that is allowed."""
+    words = [word_role(v, values) for v in values]
+    known = [role for role in words if role is not None]
+    if len(known) == len(values) and len({*known, *([UNLABELED] if has_missing else [])}) >= 2:
+        return known, _announce_words(values, known, has_missing=has_missing)
+    if len(values) == 2 and unclear == "sorted":
         try:
             low, high = sorted(values)
         except TypeError:
@@ -406,13 +446,45 @@ def _assign_foreign(values: list[Any], *, has_missing: bool) -> tuple[list[int],
         return [POSITIVE], (
             f"Label {values[0]!r} is read as positive, missing labels as unlabelled; {_HOW}."
         )
-    shown = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
     if len(values) == 1:
-        raise ValueError(f"y holds one class only, {shown}; a ranking needs at least two roles.")
-    raise ValueError(
-        f"Only binary classification is supported: y holds {len(values)} label values ({shown}); "
-        "name those that are positive, negative and unlabelled."
+        raise ValueError(
+            f"y holds one class only, {_shown(values)}; a ranking needs at least two roles."
+        )
+    if len(values) == 2:
+        raise InputError(
+            f"The labels {values[0]!r} and {values[1]!r} do not say which is positive: set "
+            f"positive_label to {values[0]!r} or to {values[1]!r}.",
+            about="positive",
+        )
+    renumbered = sorted(values, key=str) == [0, 1, 2]
+    raise InputError(
+        f"Only binary classification is supported: y holds {len(values)} label values "
+        f"({_shown(values)}); name those that are positive, negative and unlabelled."
+        + (
+            " If cross_val_predict renumbered the labels 1, 0 and -1: take "
+            "pnuauc.metrics.held_out_scores instead."
+            if renumbered
+            else ""
+        ),
+        about="labels",
     )
+
+
+def _announce_words(
+    values: list[Any], roles: list[int], *, has_missing: bool = False
+) -> str | None:
+    """How words were read, but for pairs that nobody reads otherwise."""
+    if all(str(v).strip().lower() in PLAIN for v in values):
+        return None
+    parts = [
+        f"{_shown([v for v, code in zip(values, roles, strict=True) if code == role.code])} as "
+        f"{role.word}"
+        for role in ROLES
+        if role.code in roles
+    ]
+    if has_missing:
+        parts.append("missing labels as unlabelled")
+    return f"Labels are read by their words: {', '.join(parts)}; {_HOW}."
 
 
 def _name_of(role: int, values: list[Any], mapping: list[int], given: dict[int, list[Any]]) -> Any:

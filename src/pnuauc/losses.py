@@ -163,12 +163,14 @@ class Logistic(SmoothLoss):
 
     def derivative(self, margins: ArrayLike) -> Floats:
         with np.errstate(under="ignore"):
-            return -expit(-_floats(margins))
+            slope: NDArray[np.float64] = -expit(-_floats(margins))
+            return slope
 
     def second_derivative(self, margins: ArrayLike) -> Floats:
         m = _floats(margins)
         with np.errstate(under="ignore"):
-            return expit(m) * expit(-m)
+            curvature: NDArray[np.float64] = expit(m) * expit(-m)
+            return curvature
 
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
         m = _floats(margins)

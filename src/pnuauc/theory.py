@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pnuauc._ranges import check_range
+from pnuauc._risks import check_prior, gamma_bar
 from pnuauc.losses import Loss, get_loss
-from pnuauc.risks import check_prior, gamma_bar
 
 __all__ = [
     "BoundConstants",
@@ -100,6 +101,7 @@ def bound_constants(
     if loss not in table:
         raise ValueError(f"loss must be one of {', '.join(table)}, got {loss!r}.")
     lipschitz, bound, factor = table[loss]
+    _check_finite(lipschitz, bound)
     return BoundConstants(lipschitz, bound, weight_norm, feature_norm, basis, factor)
 
 
@@ -115,6 +117,7 @@ def h_delta(delta: float, constants: BoundConstants) -> float:
     c = 2.0 * np.sqrt(2.0) if constants.basis == "non-negative" else 4.0
     size = constants.lipschitz * constants.loss_bound
     size *= constants.weight_norm * constants.feature_norm
+    _check_finite(size)
     return float(c * size + 1.5 * np.sqrt(2.0 * np.log(2.0 / delta)))
 
 
@@ -204,6 +207,8 @@ class RiskCovariance:
 
     def ratio(self, eta: ArrayLike) -> NDArray[np.float64]:
         """r(eta) = Var R_PNU(eta) / Var R_PN, of Figures 1 and 2."""
+        if not self.matrix[0, 0] > 0:
+            raise ValueError("The PN risk of these scores does not vary: there is no ratio to it.")
         return np.asarray(self.variance(eta) / self.matrix[0, 0])
 
     @property
@@ -272,6 +277,7 @@ def risk_covariance(
     ):
         # Var of a U-statistic of order two: 4 z1/n + 2 z2/(n (n-1)), z2 the pure pair part
         matrix[k, k] += ratio**2 * 2.0 * _interaction(0.5 * (own + own.T)) / (n * (n - 1))
+    _check_finite(matrix)
     return RiskCovariance(matrix)
 
 
@@ -356,6 +362,7 @@ def printed_variance(
     p_over_n_at_n, u_over_n, n_over_n = pairs.pn.mean(0), pairs.u_over_n, pairs.nn.mean(1)
     tau_p = _covariance(np.stack([p_over_n, p_over_u, p_over_p]))
     tau_n = _covariance(np.stack([p_over_n_at_n, u_over_n, n_over_n]))
+    _check_finite(tau_p, tau_n, pairs.pn.var(), pairs.pp.var(), pairs.nn.var())
     return PrintedVariance(
         psi_pn=float(pairs.pn.var() / (n_positive * n_negative)),
         psi_pu=float(
@@ -443,7 +450,16 @@ def _population(scores: ArrayLike, name: str) -> NDArray[np.float64]:
     values = np.asarray(scores, dtype=float)
     if values.ndim != 1 or len(values) < 2 or not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be a one-dimensional array of at least two finite scores.")
+    check_range(values, name)
     return values
+
+
+def _check_finite(*values: ArrayLike) -> None:
+    if not all(np.isfinite(value).all() for value in values):
+        raise ValueError(
+            "The losses of these scores, weights or features are too large to compute with; "
+            "rescale them."
+        )
 
 
 def _check_sizes(prior: float, n_positive: int, n_negative: int, n_unlabeled: float) -> None:

@@ -26,9 +26,15 @@ app = typer.Typer(
 Many = Optional[list[str]]  # noqa: UP045
 Text = Optional[str]  # noqa: UP045
 File = Optional[Path]  # noqa: UP045
+Count = Optional[int]  # noqa: UP045
+Number = Optional[float]  # noqa: UP045
 
 TableArgument = Annotated[
-    Path, typer.Argument(help="CSV, TSV, Parquet, Arrow/Feather or LIBSVM file.")
+    Path,
+    typer.Argument(
+        help="CSV, TSV, JSON lines, Parquet, Arrow/Feather, Excel or LIBSVM file, also "
+        "compressed; - reads standard input."
+    ),
 ]
 LabelOption = Annotated[
     str,
@@ -55,9 +61,30 @@ DelimiterOption = Annotated[
     Text, typer.Option("--delimiter", help="Of CSV files; found by itself if not given.")
 ]
 EncodingOption = Annotated[str, typer.Option("--encoding", help="Of text files.")]
+FormatOption = Annotated[
+    Text,
+    typer.Option(
+        "--format", help="csv, tsv, jsonl, parquet, arrow, excel or libsvm; default: by the ending."
+    ),
+]
+SheetOption = Annotated[Text, typer.Option("--sheet", help="Of Excel files; default: the first.")]
+DecimalOption = Annotated[
+    Text,
+    typer.Option("--decimal", help="Decimal mark of numbers in text, . or , (found by itself)."),
+]
+DateFormatOption = Annotated[
+    Many,
+    typer.Option(
+        "--date-format",
+        help="day-first, month-first or a format such as %d/%m/%Y; of one column: when=%d/%m/%Y.",
+    ),
+]
 JobsOption = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files that pnuauc did not write.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 LevelOption = Annotated[
     float, typer.Option("--level", min=0.5, max=0.999, help="Confidence of intervals.")
@@ -98,6 +125,8 @@ def fit(
     positive: PositiveOption = None,
     negative: NegativeOption = None,
     unlabeled: UnlabeledOption = None,
+    decimal: DecimalOption = None,
+    date_format: DateFormatOption = None,
     prior: PriorOption = None,
     basis: Annotated[str, typer.Option(help="gaussian, linear or identity.")] = "gaussian",
     centers: Annotated[int, typer.Option(min=1, help="Centres of the feature map.")] = 200,
@@ -106,8 +135,11 @@ def fit(
     level: LevelOption = 0.95,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = "utf8",
+    format_: FormatOption = None,
+    sheet: SheetOption = None,
     jobs: JobsOption = -1,
     seed: SeedOption = 0,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -131,6 +163,8 @@ def fit(
         tuple(drop or ()),
         tuple(categorical or ()),
         _codes(positive, negative, unlabeled),
+        decimal,
+        _date_formats(date_format),
     )
     fit_file(
         Voice(json=json, quiet=quiet),
@@ -139,8 +173,9 @@ def fit(
         settings,
         output=output,
         report=report,
-        reading=_reading(delimiter, encoding),
+        reading=_reading(delimiter, encoding, format_, sheet),
         command=_command_line(),
+        overwrite=overwrite,
     )
 
 
@@ -155,23 +190,38 @@ def score(
     keep: Annotated[
         Many, typer.Option("--keep", help="Column to copy (repeatable); 'all' copies all.")
     ] = None,
+    sort: Annotated[bool, typer.Option("--sort", help="Highest scores first.")] = False,
+    top: Annotated[
+        Count, typer.Option("--top", min=1, help="Only the rows with the highest scores.")
+    ] = None,
+    threshold: Annotated[
+        Number, typer.Option("--threshold", help="Only rows that score at least this.")
+    ] = None,
+    columns: Annotated[
+        Text, typer.Option("--columns", help="Output columns in order: id,score,percentile.")
+    ] = None,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = "utf8",
+    format_: FormatOption = None,
+    sheet: SheetOption = None,
     jobs: JobsOption = -1,
+    overwrite: OverwriteOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Score every row of a table, batch by batch: memory does not grow with rows."""
     from pnuauc._cli._work import score_table
+    from pnuauc.io import OutputChoice
 
     score_table(
         Voice(json=json, quiet=quiet),
         model,
         table,
         output,
-        keep=keep,
-        reading=_reading(delimiter, encoding),
+        choice=OutputChoice(keep, _listed(columns), sort, top, threshold),
+        reading=_reading(delimiter, encoding, format_, sheet),
         jobs=jobs,
+        overwrite=overwrite,
     )
 
 
@@ -193,6 +243,8 @@ def evaluate(
     level: LevelOption = 0.95,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = "utf8",
+    format_: FormatOption = None,
+    sheet: SheetOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -209,7 +261,7 @@ def evaluate(
         estimate_prior=prior is not None,
         method=method,
         level=level,
-        reading=_reading(delimiter, encoding),
+        reading=_reading(delimiter, encoding, format_, sheet),
     )
 
 
@@ -224,12 +276,16 @@ def prior(
     positive: PositiveOption = None,
     negative: NegativeOption = None,
     unlabeled: UnlabeledOption = None,
+    decimal: DecimalOption = None,
+    date_format: DateFormatOption = None,
     method: Annotated[
         str, typer.Option(help="auto, energy, placement, penalized_l1 or pearson.")
     ] = "auto",
     level: LevelOption = 0.95,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = "utf8",
+    format_: FormatOption = None,
+    sheet: SheetOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -244,6 +300,8 @@ def prior(
         tuple(drop or ()),
         tuple(categorical or ()),
         _codes(positive, negative, unlabeled),
+        decimal,
+        _date_formats(date_format),
     )
     prior_of_file(
         Voice(json=json, quiet=quiet),
@@ -252,7 +310,7 @@ def prior(
         method=method,
         level=level,
         seed=seed,
-        reading=_reading(delimiter, encoding),
+        reading=_reading(delimiter, encoding, format_, sheet),
     )
 
 
@@ -306,11 +364,31 @@ def _codes(positive: Any, negative: Any, unlabeled: Any) -> Any:
     return LabelCodes(positive or None, negative or None, unlabeled or None)
 
 
-def _reading(delimiter: str | None, encoding: str) -> Any:
+def _reading(delimiter: str | None, encoding: str, format_: str | None, sheet: str | None) -> Any:
     from pnuauc.io import ReadOptions
 
     named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
-    return ReadOptions(named.get(delimiter, delimiter) if delimiter else None, encoding)
+    mark = named.get(delimiter, delimiter) if delimiter else None
+    return ReadOptions(mark, encoding, format_, sheet)
+
+
+def _listed(columns: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if columns is None else [name.strip() for name in columns.split(",")]
+
+
+def _date_formats(given: list[str] | None) -> Any:
+    """One format for all, or formats by column where they are written column=format."""
+    from pnuauc.exceptions import InputError
+
+    if not given:
+        return None
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    pairs = [item.split("=", 1) for item in given]
+    if any(len(pair) < 2 for pair in pairs):
+        raise InputError("Give --date-format once for all columns, or as column=format for each.")
+    return dict(pairs)
 
 
 def _command_line() -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
+import json
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,14 +19,20 @@ from rich.console import Console
 from rich.table import Table
 
 from pnuauc._cli._hints import with_hint
-from pnuauc._json import dump_json
+from pnuauc._cli._signals import stopped_politely
+from pnuauc._json import jsonable, visible
 
-__all__ = ["Voice", "guarded"]
+#: Its number everywhere; Windows has no such signal.
+_SIGPIPE = 13
+
+__all__ = ["Voice", "exit_code_of", "guarded"]
 
 
-def printable(text: str) -> str:
-    """Without control characters: a stranger's model or table must not steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
+class _Console(Console):
+    """Leaves a reader that went away to :func:`guarded`."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 class Voice:
@@ -34,8 +43,8 @@ class Voice:
 
     def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
         self.json, self.quiet = json, quiet
-        self.out = Console(highlight=False, soft_wrap=True)
-        self.err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.out = _Console(highlight=False, soft_wrap=True)
+        self.err = _Console(stderr=True, highlight=False, soft_wrap=True)
 
     @property
     def talks(self) -> bool:
@@ -47,16 +56,16 @@ class Voice:
 
     def say(self, text: str = "", style: str | None = None) -> None:
         if self.talks:
-            self.out.print(printable(text), style=style, markup=False)
+            self.out.print(visible(text), style=style, markup=False)
 
     def remark(self, text: str) -> None:
         """A warning: on standard error, unless quiet."""
         if not self.quiet:
-            self.err.print(printable(f"! {text}"), style="yellow", markup=False)
+            self.err.print(visible(f"! {text}"), style="yellow", markup=False)
 
     def stage(self, text: str) -> None:
         if self.shows_progress:
-            self.err.print(text, style="dim", markup=False)
+            self.err.print(visible(text), style="dim", markup=False)
 
     def rows(self, rows: list[tuple[str, str]]) -> None:
         """Name and value, one line each, aligned."""
@@ -66,13 +75,14 @@ class Voice:
         grid.add_column(style="bold", no_wrap=True)
         grid.add_column(overflow="fold")
         for name, value in rows:
-            grid.add_row(name, _escaped(value))
+            grid.add_row(_escaped(name), _escaped(value))
         self._print_table(grid)
 
     def table(self, header: list[str], rows: list[list[str]], title: str | None = None) -> None:
         if not self.talks:
             return
-        table = Table(*header, title=title, title_justify="left", title_style="bold")
+        shown = None if title is None else _escaped(title)
+        table = Table(*map(_escaped, header), title=shown, title_justify="left", title_style="bold")
         for column in table.columns[1:]:
             column.justify = "right"
         for row in rows:
@@ -81,19 +91,20 @@ class Voice:
 
     def _print_table(self, table: Table) -> None:
         # outside a terminal lines are not cut to 80 columns: logs and pipes get whole values
-        console = self.out if self.out.is_terminal else Console(highlight=False, width=250)
+        console = self.out if self.out.is_terminal else _Console(highlight=False, width=250)
         console.print(table, soft_wrap=False)
 
     def data(self, value: dict[str, Any]) -> None:
         """The JSON of ``--json``."""
         if self.json:
-            sys.stdout.write(dump_json(value) + "\n")
+            # in ASCII: any terminal can show it, and none is steered by it
+            sys.stdout.write(json.dumps(jsonable(value), indent=1, allow_nan=False) + "\n")
 
 
 def _escaped(text: str) -> str:
     from rich.markup import escape
 
-    return escape(printable(text))
+    return escape(visible(text))
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -102,15 +113,17 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            with _only_own_warnings():
+            with stopped_politely(), _only_own_warnings():
                 command(*args, **kwargs)
+                sys.stdout.flush()  # what cannot be printed is found here, not at the very end
         except (typer.Exit, typer.Abort, SystemExit):
             raise
-        except KeyboardInterrupt:
-            _fail("Interrupted; nothing half-written is left behind.", 1)
+        except KeyboardInterrupt as error:
+            number = getattr(error, "number", signal.SIGINT)
+            _fail("Interrupted; no file is half written.", 128 + number)
         except BrokenPipeError:
-            sys.stderr.close()  # the reader of a pipe left: not an error, and nobody to tell
-            raise typer.Exit(1) from None
+            _silence(sys.stdout)  # the reader of a pipe left: not an error, and nobody to tell
+            raise typer.Exit(128 + _SIGPIPE) from None
         except Exception as error:
             if os.environ.get("PNUAUC_DEBUG"):
                 raise
@@ -119,11 +132,37 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def exit_code_of(run: Callable[[], Any]) -> int:
+    """Run the command line; what the parser complains about is one sentence too."""
+    try:
+        return int(run() or 0)
+    except typer.Abort:
+        return 1
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        message = error.format_message()
+        if "\n" in message:  # the help, for a command without arguments
+            error.show()  # type: ignore[attr-defined]
+        else:
+            _print_error(f"{message} See pnuauc --help.")
+        return int(getattr(error, "exit_code", 2))
+
+
+def _silence(stream: Any) -> None:
+    """Send what is left in a buffer nowhere, so that flushing it at the end raises nothing."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
 def _sentence(error: Exception) -> tuple[str, int]:
     from pnuauc.exceptions import (
         InputError,
         MissingExtraError,
         MissingRoleError,
+        OutputError,
         PriorNotIdentifiedError,
     )
 
@@ -134,6 +173,8 @@ def _sentence(error: Exception) -> tuple[str, int]:
         return text, 1
     if isinstance(error, MemoryError):
         return "There is not enough memory for this table; give fewer rows or columns.", 1
+    if isinstance(error, OutputError):
+        return text, 1
     if isinstance(error, OSError):
         return _system_sentence(error), 1
     if isinstance(error, ValueError):
@@ -149,8 +190,8 @@ def _system_sentence(error: OSError) -> str:
     where = f" '{error.filename}'" if error.filename else " the output"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return (
-            "The disk is full (or a limit on file sizes was met): nothing was written; free some "
-            "space and run it again."
+            "The disk is full (or a limit on file sizes was met): no file is half written; free "
+            "some space and run it again."
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"No permission to read or write{where}; check its permissions."
@@ -159,14 +200,19 @@ def _system_sentence(error: OSError) -> str:
 
 
 def _fail(message: str, code: int) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(printable(f"Error: {message}"), style="red", markup=False)
+    _print_error(message)
     raise typer.Exit(code)
+
+
+def _print_error(message: str) -> None:
+    console = _Console(stderr=True, highlight=False, soft_wrap=True)
+    with contextlib.suppress(OSError):  # nobody listens any more
+        console.print(visible(f"Error: {message}"), style="red", markup=False)
 
 
 @contextmanager
 def _only_own_warnings() -> Iterator[None]:
-    """Warnings of other libraries are no news for somebody at a command line."""
+    """Warnings of other libraries do not concern the user of a command line."""
     with warnings.catch_warnings():
         if not os.environ.get("PNUAUC_DEBUG"):
             warnings.simplefilter("ignore")

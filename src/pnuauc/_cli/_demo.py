@@ -12,7 +12,8 @@ from pnuauc._cli._work import evaluate_file, fit_file, score_table
 from pnuauc._extras import need
 from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, make_payments
 from pnuauc.exceptions import InputError
-from pnuauc.io import ReadOptions
+from pnuauc.io import OutputChoice, ReadOptions
+from pnuauc.io._signs import SIGN, written_by_us
 from pnuauc.io._writing import atomic_file
 
 __all__ = ["run_demo"]
@@ -51,7 +52,9 @@ def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
     scored = folder / "next_month.scored.csv"
     model = Path(findings["files"]["model"])
     voice.say(f"\n$ pnuauc score {model} {second}", style="cyan")
-    score_table(voice, model, second, scored, keep=None, reading=ReadOptions(), jobs=jobs)
+    score_table(
+        voice, model, second, scored, choice=OutputChoice(), reading=ReadOptions(), jobs=jobs
+    )
     _tell_truth(voice, scored, later_fraud, folder, findings)
     voice.say(f"\nOpen {findings['files']['report']} in a browser.", style="bold green")
 
@@ -87,8 +90,17 @@ def _tell_truth(
 
 
 def _write(table: Any, path: Path) -> None:
+    if path.exists() and not (written_by_us(path) or _same_header(table, path)):
+        raise InputError(f"'{path}' was not written by the demo; name another folder (--folder).")
     with atomic_file(path) as stream:
         if path.suffix == ".parquet":
-            need("pyarrow.parquet").write_table(table, stream)
+            signed = table.replace_schema_metadata({SIGN: SIGN})
+            need("pyarrow.parquet").write_table(signed, stream)
         else:
             need("pyarrow.csv").write_csv(table, stream)
+
+
+def _same_header(table: Any, path: Path) -> bool:
+    with path.open("rb") as stream:
+        first = stream.readline(10_000).decode("utf-8", "replace")
+    return first.strip().replace('"', "") == ",".join(table.column_names)

@@ -9,9 +9,14 @@ __all__ = ["hints_for", "with_hint"]
 #: By ``about`` of an error of :mod:`pnuauc.exceptions`.
 _HINTS = {
     "labels": "Use --positive, --negative and --unlabeled to name label values.",
+    "positive": "Use --positive to name it, for example --positive fraud.",
+    "zeros": "Use --unlabeled 0 if 0 means not looked at, --negative 0 if it means negative.",
     "prior": "Use --prior to give it, for example --prior 0.1.",
     "delimiter": "Use --delimiter to set it, for example --delimiter semicolon.",
     "encoding": "Use --encoding to set it, for example --encoding latin-1.",
+    "format": "Use --format to say it, for example --format csv.",
+    "dates": "Use --date-format day-first or --date-format month-first.",
+    "cells": "Use --decimal, --date-format or --categorical to have cells read otherwise.",
     "drop": "Use --drop to leave a column out.",
     "output": "Use -o to name another file.",
 }
@@ -27,10 +32,13 @@ def with_hint(error: Exception) -> str:
 def hints_for(findings: dict[str, Any]) -> list[str]:
     """The options that answer what is doubtful in the findings of a fit or an evaluation."""
     topics = []
-    if findings["labels"].get("announcement"):
-        topics.append("labels")
+    if announced := findings["labels"].get("announcement"):
+        topics.append("zeros" if announced.startswith("Every row is labelled") else "labels")
     if (findings.get("prior") or {}).get("doubt"):
         topics.append("prior")
     if findings.get("leaks"):
         topics.append("drop")
+    columns = (findings.get("table") or {}).get("columns", [])
+    if any(column.get("form") not in {None, "", "ymd"} for column in columns):
+        topics.append("cells")
     return [_HINTS[topic] for topic in topics]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pnuauc._cli._console import Voice
 from pnuauc._cli._hints import hints_for
+from pnuauc._cli._outputs import check_outputs
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, summary_rows, to_html, to_json
-from pnuauc._report._words import interval, percent
+from pnuauc._report._words import interval, percent, verdict
 from pnuauc._study import (
     ColumnRoles,
     FitSettings,
@@ -25,17 +27,19 @@ from pnuauc._study import (
 )
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
+    OutputChoice,
     ReadOptions,
-    TableEncoder,
+    ScoreSummary,
     TableModel,
     load_model,
-    read_table,
-    save_model,
     score_file,
 )
-from pnuauc.io._modelfile import open_model
-from pnuauc.io._tables import column_names, detect_format
-from pnuauc.io._writing import check_writable, write_text
+from pnuauc.io._columns import CellError
+from pnuauc.io._formats import COMPRESSIONS, spooled
+from pnuauc.io._modelfile import open_model, write_model
+from pnuauc.io._tables import column_names, detect_format, read_cells
+from pnuauc.io._together import finish_commits, written_together
+from pnuauc.io._writing import as_utf8
 
 __all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
 
@@ -58,21 +62,27 @@ def fit_file(
     report: Path | None,
     reading: ReadOptions,
     command: str,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """``pnuauc fit``; gives the findings to callers that go on from here."""
     model_path = _model_path(output or _beside(table, MODEL_ENDING))
     report_path = report or model_path.with_suffix(".html")
     numbers_path = report_path.with_suffix(".json")
-    for path in (model_path, report_path, numbers_path):
-        check_writable(path)
+    outputs = [model_path, report_path, numbers_path]
+
+    def check() -> None:
+        check_outputs(outputs, [table], overwrite=overwrite)
+
+    check()
     voice.stage(f"Reading {table} ...")
-    data = read_table(table, reading)
-    with _stages(voice) as tick:
+    with spooled(table, reading) as (path, reading):
+        data = read_cells(path, reading)
+    with _stages(voice) as tick, about(reading.name or table):
         study = fit_study(
             data,
             columns,
             settings,
-            name=table.name,
+            name=reading.name or table.name,
             command=command,
             verbose=voice.shows_progress,
             tick=tick,
@@ -83,9 +93,10 @@ def fit_file(
         "report": str(report_path),
         "numbers": str(numbers_path),
     }
-    save_model(study.model, model_path)
-    write_text(report_path, to_html(findings))
-    write_text(numbers_path, to_json(findings))
+    with written_together(outputs, recheck=check) as (model_file, report_file, numbers_file):
+        write_model(study.model, model_file)
+        report_file.write(as_utf8(to_html(findings)))
+        numbers_file.write(as_utf8(to_json(findings)))
     for sentence in headline(findings):
         voice.say(sentence, style="bold")
     voice.say()
@@ -123,40 +134,70 @@ def _stages(voice: Voice) -> Iterator[Callable[[str, float], None]]:
         yield tick
 
 
+@contextmanager
+def about(name: object) -> Iterator[None]:
+    """Put the file's name in front of what is said about one of its cells."""
+    try:
+        yield
+    except CellError as error:
+        raise CellError(f"'{name}': {error}", about=error.about) from error
+
+
+def n_threads(jobs: int) -> int:
+    """Threads of ``--jobs``; as many as there are cores for -1."""
+    from joblib import effective_n_jobs
+
+    if jobs == 0:
+        raise InputError(
+            "--jobs 0 would be no threads at all; give 1 or more, or -1 for all cores."
+        )
+    return int(effective_n_jobs(jobs))
+
+
 def score_table(
     voice: Voice,
     model: Path,
     table: Path,
     output: Path | None,
     *,
-    keep: list[str] | None,
+    choice: OutputChoice,
     reading: ReadOptions,
     jobs: int,
+    overwrite: bool = False,
 ) -> None:
-    """``pnuauc score``."""
-    from joblib import effective_n_jobs
+    """``pnuauc score``; what goes to standard output is CSV and nothing else."""
+    import sys
 
     fitted = load_model(_existing_model(model))
-    sparse = table.exists() and detect_format(table) == "libsvm"
-    target = output or _beside(table, ".scored.csv" if sparse else None)
-    if target.resolve() == table.resolve():
-        raise InputError(f"'{target}' is the table itself; name another output.", about="output")
-    kept = column_names(table, reading) if keep and "all" in keep else keep
-    with progress_bar("Scoring", voice.shows_progress) as bar:
-        total = _count_rows(table)
+    target = output or (Path("-") if str(table) == "-" else _scored(table, reading))
+    if str(target) == "-":
+        voice = Voice(json=False, quiet=True)
+    else:
+        check_outputs([target], [table, _existing_model(model)], overwrite=overwrite)
+    with (
+        spooled(table, reading) as (path, reading),
+        progress_bar("Scoring", voice.shows_progress) as bar,
+    ):
+        total = _count_rows(path)
+        if choice.keep and "all" in choice.keep:
+            choice = replace(choice, keep=column_names(path, reading))
 
         def tell(rows: int) -> None:
             bar("rows", rows / total if total else 0.0)
 
         summary = score_file(
             fitted,
-            table,
-            target,
-            keep=kept,
+            path,
+            sys.stdout.buffer if str(target) == "-" else target,
+            choice=choice,
             options=reading,
-            n_threads=effective_n_jobs(jobs),
+            n_threads=n_threads(jobs),
             tell=tell,
         )
+    _tell_summary(voice, fitted, summary, target)
+
+
+def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, target: Path) -> None:
     for name, levels in summary.new_categories.items():
         shown = ", ".join(map(repr, sorted(levels)[:5]))
         voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
@@ -165,15 +206,17 @@ def score_table(
             "The table holds labels: an AUC of rows that the model was fitted on is too high "
             "(the honest one is in the model's report)."
         )
+    written = "" if summary.n_written == summary.n_rows else f", {summary.n_written:,} written"
     voice.say(
-        f"Scored {summary.n_rows:,} rows, {summary.n_positive:,} above the model's threshold: "
-        f"{target}"
+        f"Scored {summary.n_rows:,} rows, {summary.n_positive:,} above the model's "
+        f"threshold{written}: {target}"
     )
     voice.data(
         {
             "output": str(target),
             "rows": summary.n_rows,
             "above_threshold": summary.n_positive,
+            "written": summary.n_written,
             "kept": list(summary.kept),
             "new_categories": {k: sorted(v) for k, v in summary.new_categories.items()},
         }
@@ -194,7 +237,8 @@ def evaluate_file(
     reading: ReadOptions,
 ) -> dict[str, Any]:
     """``pnuauc evaluate``."""
-    data = read_table(table, reading)
+    with spooled(table, reading) as (path, reading):
+        data = read_cells(path, reading)
     if isinstance(data, tuple):
         raise InputError(f"'{table}' is a LIBSVM file, which has no score columns.")
     found = evaluate_table(
@@ -251,7 +295,7 @@ def _tell_scores(voice: Voice, name: str, result: dict[str, Any]) -> None:
 
 
 def _tell_comparison(voice: Voice, result: dict[str, Any]) -> None:
-    sure = "a clear difference" if result["p_value"] < 0.05 else "no clear difference"
+    sure = verdict(result["p_value"])
     voice.say(
         f"'{result['a']}' minus '{result['b']}': {result['difference']:+.4f} "
         f"({result['low']:+.4f} to {result['high']:+.4f}), p = {result['p_value']:.3g} by "
@@ -275,12 +319,14 @@ def prior_of_file(
     """``pnuauc prior``."""
     messages: list[str] = []
     with collected(messages):
-        rows, roles, _ = split_columns(read_table(table, reading), columns)
+        with spooled(table, reading) as (path, reading):
+            data = read_cells(path, reading)
+        rows, roles, _ = split_columns(data, columns)
         if roles.n_unlabeled == 0:
             raise InputError(
                 f"Column '{columns.label}' labels every row; there is nothing to estimate."
             )
-        encoder = TableEncoder(columns.categorical).fit(rows)
+        encoder = columns.encoder().fit(rows)
         found = find_prior(
             None, encoder.transform(rows), roles, method=method, level=level, random_state=seed
         )
@@ -340,20 +386,29 @@ def _model_path(path: Path) -> Path:
 
 def _existing_model(path: Path) -> Path:
     """The file as named, or with the ending that ``fit -o model`` added."""
+    finish_commits(path.resolve().parent)
     with_ending = path.with_name(path.name + MODEL_ENDING)
     return with_ending if not path.exists() and with_ending.exists() else path
 
 
 def _beside(table: Path, ending: str | None) -> Path:
     """table.csv.gz -> table<ending>; None keeps the table's own ending after .scored."""
-    stem = table.name.removesuffix(".gz")
+    stem = table.name if str(table) != "-" else "table.csv"
+    for compressed in COMPRESSIONS:
+        stem = stem.removesuffix(compressed)
     suffix = Path(stem).suffix
     return table.with_name(stem.removesuffix(suffix) + (ending or f".scored{suffix}"))
 
 
+def _scored(table: Path, reading: ReadOptions) -> Path:
+    """Where scores go: beside the table, in its format if scores can be written so, else CSV."""
+    same = detect_format(table, reading) in {"csv", "tsv", "parquet", "arrow"}
+    return _beside(table, None if same and reading.format is None else ".scored.csv")
+
+
 def _count_rows(table: Path) -> int | None:
     """Rows of a Parquet file, for the progress bar; other formats would have to be read."""
-    if table.suffix not in {".parquet", ".pq"} or not table.is_file():
+    if table.suffix.lower() not in {".parquet", ".pq"} or not table.is_file():
         return None
     import pyarrow.parquet as pq
 

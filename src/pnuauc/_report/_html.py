@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from pnuauc._extras import need
+from pnuauc._json import visible
 from pnuauc._report import _charts as charts
 from pnuauc._report import _words as words
 
 __all__ = ["to_html"]
 
 #: Findings and charts that some data have no use for.
-_OPTIONAL = ("prior", "auc", "roc", "scores", "review", "sensitivity", "unlabelled", "importance")
+_OPTIONAL = (
+    "prior",
+    "auc",
+    "roc",
+    "scores",
+    "review",
+    "sensitivity",
+    "unlabeled_effect",
+    "importance",
+)
 _CHARTS = ("roc", "methods", "scores", "sensitivity", "importance", "eta", "width", "alpha")
 
 
@@ -27,13 +37,13 @@ def to_html(findings: dict[str, Any]) -> str:
     )
     environment.filters["cell"] = _cell
     template = environment.get_template("report.html.j2")
-    return str(
+    return visible(
         template.render(
             f={**dict.fromkeys(_OPTIONAL), **findings},
             headline=words.headline(findings),
             summary=words.summary_rows(findings),
             setting=words.setting_words(findings["labels"]["setting"]),
-            effect=words.effect_words(findings["unlabelled"]) if findings.get("unlabelled") else "",
+            effect=words.effect_words(findings.get("unlabeled_effect") or {"message": ""}),
             percent=words.percent,
             charts={**dict.fromkeys(_CHARTS), **_draw(findings)},
         )

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["headline", "interval", "percent", "summary_rows"]
+__all__ = [
+    "auc_words",
+    "copies_words",
+    "effect_words",
+    "headline",
+    "interval",
+    "percent",
+    "prior_words",
+    "rests_on",
+    "review_words",
+    "setting_words",
+    "summary_rows",
+]
 
 _SETTINGS = {
     "PN": "positives and negatives, nothing unlabelled (PN)",
@@ -27,49 +39,99 @@ def interval(item: dict[str, Any], digits: int = 3) -> str:
     )
 
 
+def verdict(p_value: float) -> str:
+    """What a p-value says about a difference."""
+    return "a clear difference" if p_value < 0.05 else "no clear difference"
+
+
 def setting_words(setting: str) -> str:
     return _SETTINGS.get(setting, setting)
 
 
 def headline(findings: dict[str, Any]) -> list[str]:
-    """The answer in two or three sentences that need no statistics."""
-    labels, auc, prior = findings["labels"], findings.get("auc"), findings.get("prior")
-    out = []
-    if auc is not None:
-        shown = min(max(auc["value"], 0.0), 1.0)
-        out.append(
-            f"Of a positive and a negative row picked at random, the model puts the positive one "
-            f"first in {percent(shown)} of cases ({auc['level']:.0%} interval "
-            f"{percent(auc['low'])} to {percent(auc['high'])})."
+    """The answer in a few sentences that need no statistics."""
+    sentences = [auc_words(findings), prior_words(findings), review_words(findings)]
+    return [sentence for sentence in sentences if sentence]
+
+
+def auc_words(findings: dict[str, Any]) -> str:
+    """How good the ranking is; the share of pairs won where an AUC cannot be told."""
+    auc = findings.get("auc")
+    if auc is None:
+        reason = str(findings.get("auc_reason", "The AUC could not be estimated."))
+        raw = findings.get("auc_raw")
+        if raw is None:
+            return reason
+        pair = (
+            "a labelled positive row scores above an unlabelled one"
+            if raw["method"] == "pu_raw"
+            else "an unlabelled row scores above a labelled negative one"
         )
-    else:
-        out.append(str(findings.get("auc_reason", "The AUC could not be estimated.")))
-    if prior is not None:
-        n = labels["unlabeled"]
-        out.append(
-            f"About {percent(prior['value'])} of the {n:,} unlabelled rows are positive"
-            + (
-                f" ({prior['level']:.0%} interval {percent(prior['low'])} to "
-                f"{percent(prior['high'])}): some {round(prior['value'] * n):,} rows."
-                if prior["source"] != "given"
-                else f", as given: some {round(prior['value'] * n):,} rows."
-            )
+        return (
+            f"{reason} What needs no prior: {pair} in {percent(raw['value'])} of pairs "
+            f"({raw['level']:.0%} interval {percent(raw['low'])} to {percent(raw['high'])})."
         )
+    limits = f"({auc['level']:.0%} interval {percent(auc['low'])} to {percent(auc['high'])})"
+    if auc["low"] <= 0.5:
+        return (
+            "These labels do not show that the model ranks better than chance: of a positive and a "
+            f"negative row it puts the positive one first in {percent(auc['value'])} of cases "
+            f"{limits}, and a coin does in 50%."
+        )
+    return (
+        "Of a positive and a negative row picked at random, the model puts the positive one first "
+        f"in {percent(auc['value'])} of cases {limits}."
+    )
+
+
+def prior_words(findings: dict[str, Any]) -> str:
+    """How many of the unlabelled rows are positive, or that it cannot be told."""
+    prior, n = findings.get("prior"), findings["labels"]["unlabeled"]
+    if prior is None:
+        return ""
+    if not prior.get("told", True):
+        return (
+            f"How many of the {n:,} unlabelled rows are positive cannot be told from these labels. "
+            f"{prior['needed']}"
+        )
+    known = prior["source"] == "given" and prior["low"] == prior["high"]
+    if known:
+        return (
+            f"{percent(prior['value'])} of the {n:,} unlabelled rows are positive, as given: "
+            f"{counted(prior['value'] * n)}."
+        )
+    return (
+        f"Of the {n:,} unlabelled rows {percent(prior['low'])} to {percent(prior['high'])} are "
+        f"positive ({prior['level']:.0%} interval, best estimate {percent(prior['value'])}): "
+        f"{prior['low'] * n:,.0f} to {prior['high'] * n:,.0f} rows."
+    )
+
+
+def counted(rows: float) -> str:
+    """About so many rows, in words that do not claim more."""
+    return "fewer than one row" if rows < 0.5 else f"some {rows:,.0f} rows"
+
+
+def review_words(findings: dict[str, Any]) -> str:
+    """Positives to expect among the rows to review."""
     review = findings.get("review")
-    if review and review.get("lift"):
-        lift = review["lift"]
-        sentence = (
-            f"Among the {review['n_rows']:,} unlabelled rows with the highest scores, positives "
-            f"are {lift['value']:.1f} times as frequent as among all unlabelled rows"
-        )
-        if review.get("precision"):
-            precision = review["precision"]
-            sentence += (
-                f" ({percent(precision['low'], 0)} to {percent(precision['high'], 0)} of them "
-                "are positive)"
-            )
-        out.append(sentence + ".")
-    return out
+    if not review:
+        return ""
+    k, expected = review["k"], review["expected"]
+    rows = f"the {k:,} unlabelled rows" if k > 1 else "the unlabelled row"
+    top = f"{rows} with the highest score{'s' if k > 1 else ''}"
+    if not review["told"]:
+        return f"How many of {top} are positive cannot be told from these labels."
+    low, high = f"{expected['low']:,.0f}", f"{expected['high']:,.0f}"
+    limits = f"{low} to {high}" if low != high else low
+    told = (
+        f"Among {top}, expect {limits} positive ({review['level']:.0%} interval, best estimate "
+        f"{expected['value']:,.1f})"
+    )
+    prior = findings.get("prior") or {}
+    if prior.get("told", True) and review.get("by_chance") is not None:
+        told += f"; as many rows drawn at random would hold {review['by_chance']:,.1f}"
+    return told + "."
 
 
 def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
@@ -83,24 +145,68 @@ def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     prior = findings.get("prior")
     if prior is not None:
-        limits = f" (interval {percent(prior['low'])} to {percent(prior['high'])})"
-        rows.append(
-            ("Prior in unlabelled", f"{percent(prior['value'])}{limits}, {prior['source']}")
-        )
+        rows.append(("Prior in unlabelled", _prior(prior)))
     auc = findings.get("auc")
     rows.append(("AUC, held out", interval(auc) if auc else str(findings.get("auc_reason"))))
+    if auc is not None:
+        rows.append(("AUC rests on", rests_on(auc)))
+    if findings.get("copies"):
+        rows += [("Rows alike", words) for words in copies_words(findings["copies"])]
     rows.append(("Model", _model(findings["selection"])))
-    effect = findings.get("unlabelled")
+    effect = findings.get("unlabeled_effect")
     if effect:
         rows.append(("Unlabelled rows", effect_words(effect)))
     return rows
+
+
+def _prior(prior: dict[str, Any]) -> str:
+    if not prior.get("told", True):
+        return f"cannot be told from these labels. {prior['reason']} {prior['needed']}"
+    limits = f" (interval {percent(prior['low'])} to {percent(prior['high'])})"
+    return f"{percent(prior['value'])}{limits}, {prior['source']}"
+
+
+def rests_on(auc: dict[str, Any]) -> str:
+    """Which rows, and why the unlabelled ones were left out if they were."""
+    rows = {
+        "pn": "labelled positives and negatives",
+        "pu": "labelled positives and unlabelled rows",
+        "nu": "labelled negatives and unlabelled rows",
+        "combined": "positives, negatives and unlabelled rows",
+    }
+    why = next((note for note in auc.get("notes", ()) if "left out, because" in note), None)
+    if auc["method"] != "pn" or why is None:
+        return rows.get(auc["method"], str(auc["method"]))
+    reason = why.split("left out, because ", 1)[1].rstrip(".")
+    return f"{rows['pn']}; unlabelled rows are left out, because {reason}"
+
+
+def copies_words(copies: dict[str, Any]) -> list[str]:
+    """Identical rows and near copies among those that were evaluated."""
+    out = []
+    if copies["identical"]:
+        out.append(
+            f"{copies['identical']:,} rows have an identical twin; identical rows were kept in one "
+            "fold"
+            + (
+                f" and count as one row in {copies['rows_per_observation']:.1f}"
+                if copies["rows_per_observation"] > 1.05
+                else ""
+            )
+        )
+    if copies["near"]:
+        out.append(
+            f"{copies['near']:,} labelled rows have a near copy (the same customer twice?): if "
+            "copies fall into different folds the AUC reads too high. Keep one of each"
+        )
+    return out
 
 
 def effect_words(effect: dict[str, Any]) -> str:
     """What the unlabelled rows changed, on the same held-out rows."""
     if effect.get("difference") is None:
         return str(effect["message"])
-    sure = "a clear difference" if effect["p_value"] < 0.05 else "no clear difference"
+    sure = verdict(effect["p_value"])
     return (
         f"changed the held-out AUC by {effect['difference']:+.3f} ({effect['low']:+.3f} to "
         f"{effect['high']:+.3f}, p = {effect['p_value']:.2g}): {sure}"

@@ -8,12 +8,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from sklearn.base import clone
 
+from pnuauc._study._copies import Copies, find_copies
 from pnuauc.labels import Roles
-from pnuauc.metrics import RoleStratifiedKFold, auc_estimate
+from pnuauc.metrics import RoleStratifiedKFold, ScoreCounts
+from pnuauc.metrics._estimate import CROSS_FIT_VARIANCE, unbiased_auc
 
-__all__ = ["CrossFit", "cross_fit", "evaluation_rows", "permutation_importance"]
+__all__ = [
+    "CrossFit",
+    "common_scale",
+    "cross_fit",
+    "evaluation_rows",
+    "fold_count",
+    "permutation_importance",
+]
 
 Floats = NDArray[np.float64]
 
@@ -28,14 +38,27 @@ class CrossFit:
         Their numbers in the table.
     roles : Roles, of length m
     scores : ndarray, shape (m,)
-        Standardised fold by fold, so that scores of different refits can be compared.
+        On one scale: the normal quantile of the place among the fold's unlabelled scores.
     folds : list of (positions in ``rows``, fitted ranker)
+    copies : Copies
+        Identical rows; they were kept in one fold.
     """
 
     rows: NDArray[np.intp]
     roles: Roles
     scores: Floats
     folds: list[tuple[NDArray[np.intp], Any]]
+    copies: Copies
+
+    @property
+    def variance_factor(self) -> float:
+        """How much more an estimate scatters than one from as many independent scores."""
+        return CROSS_FIT_VARIANCE * self.copies.design_effect(self.roles)
+
+    @property
+    def places(self) -> Floats:
+        """Place of each score among the unlabelled ones of its fold, in (0, 1)."""
+        return np.asarray(special.ndtr(self.scores))
 
 
 def evaluation_rows(roles: Roles, max_unlabeled: int, seed: int) -> NDArray[np.intp]:
@@ -55,33 +78,60 @@ def cross_fit(
     *,
     n_folds: int,
     seed: int,
+    copies: Copies | None = None,
     tick: Callable[[str, float], None] | None = None,
 ) -> CrossFit:
-    """Refit ``ranker`` without each fold in turn and score the fold.
+    """Refit ``ranker`` without each fold in turn and score the fold; identical rows share a fold.
 
-    A fold's scores are centred and scaled by the mean and spread of its unlabelled rows (of all
-    its rows where none is unlabelled): refits rank alike but on scales of their own.
+    Refits rank alike but on scales of their own, and one row far out would set the scale of its
+    fold. So a score is replaced by its place among the fold's unlabelled scores, see
+    :func:`common_scale`.
     """
     taken = roles.take(rows)
+    if copies is None:
+        copies = find_copies(X[rows], taken, seed)
     splitter = RoleStratifiedKFold(n_folds, shuffle=True, random_state=seed)
     scores = np.empty(len(rows))
     folds = []
-    for k, (train, test) in enumerate(splitter.split(rows, taken)):
+    for k, (train, test) in enumerate(splitter.split(rows, taken, copies.groups)):
         if tick:
             tick("held-out folds", k / n_folds)
         fitted = clone(ranker).fit(X[rows[train]], taken.take(train))
         raw = fitted.decision_function(X[rows[test]])
-        scores[test] = _standardised(raw, taken.take(test))
+        scores[test] = common_scale(raw, taken.take(test))
         folds.append((test, fitted))
     if tick:
         tick("held-out folds", 1.0)
-    return CrossFit(rows, taken, scores, folds)
+    return CrossFit(rows, taken, scores, folds, copies)
 
 
-def _standardised(scores: Floats, roles: Roles) -> Floats:
-    reference = scores[roles.unlabeled] if roles.n_unlabeled >= 2 else scores
-    spread = float(reference.std())
-    return (scores - reference.mean()) / (spread if spread > 0 else 1.0)
+def fold_count(roles: Roles, copies: Copies, wanted: int) -> int:
+    """As many folds as every role that occurs has different rows for, at most ``wanted``."""
+    distinct = [
+        len(np.unique(copies.groups[rows]))
+        for rows in (roles.positive, roles.negative, roles.unlabeled)
+        if len(rows)
+    ]
+    return min(wanted, *distinct)
+
+
+def common_scale(scores: Floats, roles: Roles) -> Floats:
+    """Phi^-1 of the place among the unlabelled scores, shape (m,); order within a fold is kept.
+
+    Between two unlabelled scores the place is interpolated; beyond the last one a score goes on by
+    its distance in units of their middle half. Without unlabelled rows: centred and scaled by all.
+    """
+    reference = np.sort(scores[roles.unlabeled])
+    if len(reference) < 2 or reference[0] == reference[-1]:
+        spread = float(scores.std())
+        return np.asarray((scores - scores.mean()) / (spread if spread > 0 else 1.0))
+    points, counts = np.unique(reference, return_counts=True)
+    middle = (np.cumsum(counts) - 0.5 * counts) / len(reference)
+    z = special.ndtri(np.clip(middle, 0.5 / len(reference), 1.0 - 0.5 / len(reference)))
+    quarter = np.quantile(reference, [0.25, 0.75])
+    unit = float(quarter[1] - quarter[0]) or float(points[-1] - points[0])
+    beyond = np.clip((scores - np.clip(scores, points[0], points[-1])) / unit, -1.0, 1.0)
+    return np.asarray(np.interp(scores, points, z) + 0.5 * beyond)
 
 
 def permutation_importance(
@@ -89,12 +139,13 @@ def permutation_importance(
     X: Any,
     groups: dict[str, list[int]],
     prior: Any,
+    method: str,
     *,
     seed: int,
     repeats: int = 3,
     max_columns: int = 60,
 ) -> list[dict[str, Any]]:
-    """How much the held-out AUC estimate falls when one column is shuffled among the rows.
+    """How much the held-out AUC estimate (of ``method``) falls when one column is shuffled.
 
     All encoded columns of one table column are shuffled together. The error is the standard
     deviation over repeats. Only dense tables of at most ``max_columns`` columns are looked at.
@@ -102,7 +153,7 @@ def permutation_importance(
     if len(groups) > max_columns or not isinstance(X, np.ndarray):
         return []
     rng = np.random.default_rng(seed)
-    base = auc_estimate(fit.roles, fit.scores, prior).value
+    base = _value(fit.roles, fit.scores, prior, method)
     results = []
     for name, columns in groups.items():
         drops = []
@@ -111,12 +162,14 @@ def permutation_importance(
             for test, ranker in fit.folds:
                 block = X[fit.rows[test]]
                 block[:, columns] = block[rng.permutation(len(test))][:, columns]
-                shuffled[test] = _standardised(
-                    ranker.decision_function(block), fit.roles.take(test)
-                )
-            value = auc_estimate(fit.roles, shuffled, prior).value
+                shuffled[test] = common_scale(ranker.decision_function(block), fit.roles.take(test))
+            value = _value(fit.roles, shuffled, prior, method)
             drops.append(base - value)
         results.append(
             {"column": name, "drop": float(np.mean(drops)), "spread": float(np.std(drops))}
         )
     return sorted(results, key=lambda item: -item["drop"])
+
+
+def _value(roles: Roles, scores: Floats, prior: Any, method: str) -> float:
+    return unbiased_auc(ScoreCounts.from_roles(roles, scores), prior, method)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from pnuauc._extras import need
-from pnuauc.exceptions import InputError, PnuaucWarning
-from pnuauc.io import as_table
-from pnuauc.labels import Roles, read_roles
+from pnuauc._label_words import nearest
+from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
+from pnuauc.io import TableEncoder, as_table
+from pnuauc.io._cells import as_typed, is_text, tidy
+from pnuauc.labels import ROLES, Roles, read_roles
 
 __all__ = ["ColumnRoles", "LabelCodes", "collected", "label_values", "read_labels", "split_columns"]
 
@@ -38,13 +40,22 @@ class LabelCodes:
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Which column is the label, which name the rows, which are left out, which are categories."""
+    """Which column is the label, which name the rows, which are left out, which are categories.
+
+    ``decimal`` and ``date_format`` say how text cells are written: see :class:`TableEncoder`.
+    """
 
     label: str
     ids: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     codes: LabelCodes = field(default_factory=LabelCodes)
+    decimal: str | None = None
+    date_format: str | Mapping[str, str] | None = None
+
+    def encoder(self) -> TableEncoder:
+        """The encoder of the feature columns, not fitted."""
+        return TableEncoder(self.categorical, decimal=self.decimal, date_format=self.date_format)
 
 
 def _in_type(value: Any, kind: Any) -> Any:
@@ -82,9 +93,7 @@ def label_values(table: Any, label: str) -> Any:
             f"There is no column '{label}'; the columns are {shown}.{hint}",
             about="delimiter" if alone else None,
         )
-    values = table.column(label)
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+    values = _label_cells(table, label)
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
@@ -97,19 +106,82 @@ def label_values(table: Any, label: str) -> Any:
     return np.array(values.to_pylist(), dtype=object)
 
 
+def _label_cells(table: Any, label: str) -> Any:
+    """The cells; text that is all numbers, or all true and false, as such."""
+    pa = need("pyarrow")
+    values = table.column(label)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if not is_text(values.type):
+        return values
+    values = tidy(values)
+    typed = as_typed(values)
+    return values if pa.types.is_temporal(typed.type) else typed
+
+
 def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
     """Roles of the rows; errors name the column."""
     values = label_values(table, label)
-    kind = table.column(label).type
-    kind = kind.value_type if need("pyarrow").types.is_dictionary(kind) else kind
+    kind = _label_cells(table, label).type
     return _roles(values, label, codes.for_type(kind))
 
 
+#: Above this share of zeros among 1 and 0 alone, the zeros may be rows that nobody looked at.
+_MANY_ZEROS = 0.8
+
+
 def _roles(values: Any, label: str, codes: dict[str, Any]) -> Roles:
+    _check_occurs(values, label, codes)
     try:
-        return read_roles(values, **codes)
+        roles = read_roles(values, **codes)
     except ValueError as error:
-        raise InputError(f"Label column '{label}': {error}", about="labels") from error
+        about = getattr(error, "about", None) or "labels"
+        raise InputError(f"Label column '{label}': {error}", about=about) from error
+    named = any(value is not None for value in codes.values())
+    return roles if named or roles.announcement is not None else _announced(roles, values)
+
+
+def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
+    """Refuse a label value that is named and does not occur, with the nearest one that does."""
+    named = [(role.word, value) for role in ROLES for value in _listed(codes[f"{role.name}_label"])]
+    if not named:
+        return
+    array = np.asarray(values, dtype=object)
+    there = [v for v in dict.fromkeys(array.tolist()) if v is not None and v == v]
+    for word, value in named:
+        if value not in there:
+            close = nearest(value, there)
+            meant = "" if close is None else f" (is {close!r} meant?)"
+            shown = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
+            raise InputError(
+                f"Label column '{label}' never holds {value!r}, named as {word}{meant}; it holds "
+                f"{shown or 'nothing'}.",
+                about="labels",
+            )
+
+
+def _listed(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _announced(roles: Roles, values: Any) -> Roles:
+    """Say how 1, 0 and -1 were read, and ask about zeros that may mean only that no one looked."""
+    told, n = None, len(roles)
+    codes = {str(roles.positive_label).removesuffix(".0"), str(roles.negative_label)}
+    if not codes <= {"1", "0", "0.0", "True", "False"}:
+        return roles
+    if roles.setting == "PN" and n >= 50 and roles.n_negative > _MANY_ZEROS * n:
+        told = (
+            f"Every row is labelled, {roles.n_positive:,} are 1 and {roles.n_negative:,} are 0; "
+            "0 is read as negative: somebody looked at each of these rows and found nothing. If 0 "
+            "only means that nobody looked, name it as the unlabelled label: results will differ."
+        )
+    elif roles.setting == "PNU" and np.isin(np.asarray(values, dtype=str), ["-1", "-1.0"]).any():
+        told = "Labels 1, 0 and -1 are read as positive, negative and unlabelled."
+    if told is None:
+        return roles
+    warnings.warn(told, LabelReadingWarning, stacklevel=2)
+    return replace(roles, announcement=told)
 
 
 def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
@@ -124,8 +196,28 @@ def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
     table = as_table(data)
     _check_present(table, roles)
     labels = read_labels(table, roles.label, roles.codes)
+    _check_enough(labels, roles.label)
     ids = table.select(list(roles.ids)) if roles.ids else None
     return table.drop_columns([roles.label, *roles.ids, *roles.drop]), labels, ids
+
+
+#: Rows of the one labelled class that learning needs: two folds of two.
+_FEWEST = 4
+
+
+def _check_enough(roles: Roles, label: str) -> None:
+    """Refuse labels of one class alone that are too few to be held out in turn."""
+    if roles.setting not in {"PU", "NU"}:
+        return
+    word, other = ("positive", "negative") if roles.setting == "PU" else ("negative", "positive")
+    n = max(roles.n_positive, roles.n_negative)
+    if n < _FEWEST:
+        raise InputError(
+            f"Label column '{label}' holds {n} {word} row{'s' if n > 1 else ''} and no {other} "
+            f"one: with {word} labels alone at least {_FEWEST} are needed, as some are "
+            "held out in turn; label more rows, of either class.",
+            about="labels",
+        )
 
 
 def _check_present(table: Any, roles: ColumnRoles) -> None:

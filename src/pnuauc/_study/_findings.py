@@ -1,15 +1,18 @@
-"""Single findings, each a plain dict that JSON can say."""
+"""Single findings, each a dict of JSON values."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._estimators_cv import AUCClassifierCV
+from pnuauc._placement import CROSS_FIT_DISCOUNT, place_scores
+from pnuauc._prior import ClassPrior
 from pnuauc._study._crossfit import CrossFit, cross_fit
-from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
+from pnuauc.exceptions import PriorNotIdentifiedError
 from pnuauc.io import TableModel
 from pnuauc.labels import ROLES, Roles
 from pnuauc.metrics import (
@@ -17,23 +20,35 @@ from pnuauc.metrics import (
     compare_auc,
     prior_sensitivity,
     roc_curve_estimate,
-    threshold_estimate,
 )
 
 __all__ = [
     "auc_findings",
+    "copies_findings",
     "importance_findings",
     "label_findings",
+    "prior_verdict",
     "review_findings",
     "score_histograms",
     "selection_findings",
     "top_rows",
-    "unlabelled_effect",
+    "unlabeled_effect",
 ]
 
 Floats = NDArray[np.float64]
 #: Values of a reviewed row that are shown beside its score.
 _SHOWN_COLUMNS = 6
+#: An interval that covers this share of what is possible says nothing.
+_SAYS_NOTHING = 0.8
+_FEW_ROWS = 10
+#: Two rows of a role look like anything.
+_FEWEST_LABELS = 3
+#: So many random labels tell a share to within 1.96 sqrt(.25 / 100) = .098.
+_RANDOM_LABELS = 100
+_NOT_TOLD = (
+    "The AUC cannot be told from these labels: it rests on the share of positives among the "
+    "unlabelled rows, and that cannot be told either."
+)
 
 
 def label_findings(roles: Roles) -> dict[str, Any]:
@@ -72,42 +87,118 @@ def selection_findings(ranker: AUCClassifierCV) -> dict[str, Any]:
     }
 
 
-def auc_findings(roles: Roles, scores: Floats, prior: Any, level: float) -> dict[str, Any]:
-    """AUC by every method the roles allow, ROC curve and sensitivity to the prior."""
-    estimates = {}
-    for method in ("combined", "pn", "pu", "nu"):
-        try:
-            estimate = auc_estimate(roles, scores, prior, method, level)
-        except (MissingRoleError, PriorNotIdentifiedError, ValueError):
-            continue
-        estimates[estimate.method] = estimate.to_dict()
-    try:
-        best = auc_estimate(roles, scores, prior, "auto", level)
-    except (MissingRoleError, PriorNotIdentifiedError, ValueError) as error:
-        return {"auc": None, "auc_reason": str(error)}
-    out: dict[str, Any] = {"auc": best.to_dict(), "auc_methods": estimates}
-    out["roc"] = _roc(roles, scores, prior, level)
-    if prior is not None and best.method != "pn":
-        out["sensitivity"] = _sensitivity(roles, scores, prior, level)
+def prior_verdict(prior: ClassPrior | None, roles: Roles) -> dict[str, Any]:
+    """Whether these labels tell the prior, why not, and what would."""
+    if prior is None:
+        return {}
+    fewest = min((n for n in roles.counts[:2] if n), default=0)
+    narrow = prior.high - prior.low < _SAYS_NOTHING and fewest >= _FEWEST_LABELS
+    told = prior.is_given or (prior.identified and narrow)
+    out: dict[str, Any] = {"told": told}
+    if not told:
+        few = [
+            role.word
+            for role, n in zip(ROLES, roles.counts, strict=True)
+            if role.letter != "U" and n < _FEW_ROWS
+        ]
+        labels = f"With {roles.describe()}" if few else "With these columns"
+        out["reason"] = prior.doubt or f"{labels} very different shares fit the rows as well."
+        out["needed"] = (
+            f"Label {_RANDOM_LABELS} of the unlabelled rows, drawn at random: their share of "
+            "positives tells it to within 10 points. Or state it, if you know it."
+        )
     return out
 
 
-def _roc(roles: Roles, scores: Floats, prior: Any, level: float) -> dict[str, Any] | None:
+def auc_findings(held_out: CrossFit, prior: ClassPrior | None, level: float) -> dict[str, Any]:
+    """AUC by every method the roles allow, ROC curve and sensitivity to the prior."""
+    roles, scores, factor = held_out.roles, held_out.scores, held_out.variance_factor
+    estimates, raw = {}, None
+    told = prior is not None and prior_verdict(prior, roles)["told"]
+    for method in ("combined", "pn", "pu", "nu"):
+        try:
+            estimate = auc_estimate(roles, scores, prior, method, level, variance_factor=factor)
+        except ValueError:  # a role or the prior is missing, or the prior is refuted
+            continue
+        if told or method == "pn":
+            estimates[estimate.method] = estimate.to_dict()
+    for name in ("pu_raw", "nu_raw"):
+        if raw is None and all(roles.counts[r] for r in ((0, 2) if name == "pu_raw" else (1, 2))):
+            share = auc_estimate(roles, scores, None, name, level, variance_factor=factor)
+            raw = share.to_dict()
+    try:
+        # a prior that these labels do not tell must not carry an AUC: with P and N it is left out
+        known = prior if told or roles.setting == "PNU" else None
+        best = auc_estimate(
+            roles,
+            scores,
+            known if told else _doubted(known),
+            "auto",
+            level,
+            variance_factor=factor,
+        )
+    except PriorNotIdentifiedError:
+        return {"auc": None, "auc_reason": _NOT_TOLD, "auc_methods": {}, "auc_raw": raw}
+    except ValueError as error:
+        return {"auc": None, "auc_reason": str(error), "auc_methods": estimates, "auc_raw": raw}
+    out: dict[str, Any] = {"auc": best.to_dict(), "auc_methods": estimates, "auc_raw": raw}
+    out["roc"] = _roc(roles, scores, prior, "pn" if best.method == "pn" else "auto", level)
+    if prior is not None and best.method != "pn":
+        curve = _sensitivity(roles, scores, prior, best.method, level, factor)
+        if curve is not None:
+            out["sensitivity"] = curve
+    return out
+
+
+def _doubted(prior: ClassPrior | None) -> ClassPrior | None:
+    """The same prior, not identified: the AUC is then taken from P and N alone."""
+    if prior is None or not prior.identified:
+        return prior
+    return replace(prior, doubt="These labels do not tell the prior.")
+
+
+def _roc(
+    roles: Roles, scores: Floats, prior: Any, method: str, level: float
+) -> dict[str, Any] | None:
     if not roles.n_positive:
         return None
-    roc = roc_curve_estimate(roles, scores, prior, level=level, max_points=200)
+    try:
+        roc = roc_curve_estimate(roles, scores, prior, method, level=level, max_points=200)
+    except ValueError:
+        return None
     names = ("fpr", "tpr", "band_low", "band_high")
     curve = {name: np.round(getattr(roc, name), 5).tolist() for name in names}
     return {**curve, "method": roc.method, "level": level}
 
 
-def _sensitivity(roles: Roles, scores: Floats, prior: Any, level: float) -> dict[str, Any]:
-    value, error = prior.value, prior.std_error
-    low = max(0.002, min(value / 3, value - 3 * error))
-    high = min(0.95, max(3 * value, value + 3 * error))
-    grid = np.linspace(low, max(high, low + 0.01), 25)
-    curve = prior_sensitivity(roles, scores, grid, level=level).to_dict()
-    return {**curve, "at": value}
+def _sensitivity(
+    roles: Roles, scores: Floats, prior: ClassPrior, method: str, level: float, factor: float
+) -> dict[str, Any] | None:
+    """The same method with the prior taken as known, over the prior's interval and beyond.
+
+    Priors that the scores refute are left out; ``refuted`` says how many of the grid.
+    """
+    low, high = max(0.002, min(prior.low, prior.value / 3)), min(0.95, max(prior.high, 0.02))
+    grid = np.union1d(np.linspace(low, max(high, low + 0.01), 25), np.clip(prior.value, low, 0.95))
+    curve = prior_sensitivity(roles, scores, grid, method, level, variance_factor=factor)
+    kept = np.isfinite(curve.value)
+    if kept.sum() < 2:
+        return None
+    names = ("priors", "value", "std_error", "low", "high")
+    out: dict[str, Any] = {name: getattr(curve, name)[kept].tolist() for name in names}
+    at = float(np.clip(prior.value, out["priors"][0], out["priors"][-1]))
+    refuted = int((~kept).sum())
+    return {**out, "method": curve.method, "level": level, "at": at, "refuted": refuted}
+
+
+def copies_findings(held_out: CrossFit) -> dict[str, Any]:
+    """Identical rows among those that were evaluated, and how many rows count as one."""
+    copies = held_out.copies
+    return {
+        "identical": copies.n_rows,
+        "near": copies.n_near,
+        "rows_per_observation": copies.design_effect(held_out.roles),
+    }
 
 
 def score_histograms(roles: Roles, scores: Floats, bins: int = 24) -> dict[str, Any]:
@@ -127,7 +218,7 @@ def score_histograms(roles: Roles, scores: Floats, bins: int = 24) -> dict[str, 
     return out
 
 
-def unlabelled_effect(
+def unlabeled_effect(
     ranker: AUCClassifierCV,
     quiet: AUCClassifierCV,
     X: Any,
@@ -151,9 +242,13 @@ def unlabelled_effect(
         return out
     from sklearn.base import clone
 
-    plain = clone(quiet).set_params(risk="pn", prior=None)
-    alone = cross_fit(plain, X, roles, held_out.rows, n_folds=n_folds, seed=seed)
-    result = compare_auc(held_out.roles, held_out.scores, alone.scores, prior)
+    labelled_only = clone(quiet).set_params(risk="pn", prior=None)
+    alone = cross_fit(
+        labelled_only, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
+    )
+    told = prior is not None and prior_verdict(prior, roles)["told"]
+    known = prior if told else None  # without a prior: positives and negatives alone
+    result = compare_auc(held_out.roles, held_out.scores, alone.scores, known)
     out |= {key: getattr(result, key) for key in ("difference", "low", "high", "p_value", "method")}
     out["with"], out["without"] = result.value_a, result.value_b
     return out
@@ -206,23 +301,30 @@ def _cell(value: Any) -> Any:
 
 
 def review_findings(
-    roles: Roles, scores: Floats, prior: Any, n_unlabeled: int, k: int
+    held_out: CrossFit, prior: ClassPrior | None, n_unlabeled: int, k: int, level: float
 ) -> dict[str, Any] | None:
-    """Expected harvest among the highest-scored unlabelled rows, from held-out scores.
+    """Positives to expect among the k unlabelled rows with the highest scores.
 
-    The held-out rows may be a sample of U, so k of all n_unlabeled rows is taken as the same share
-    of the sample (at least 10 rows of it, or the estimate would be noise).
+    From the places of labelled rows among the unlabelled ones, all held out
+    (:mod:`pnuauc._placement`); ``told`` is False where the interval says next to nothing.
     """
-    n = roles.n_unlabeled
-    if not roles.n_positive or n == 0:
+    k = min(k, n_unlabeled)
+    if prior is None or k < 1:
         return None
-    k_sample = min(n, max(10, round(k * n / n_unlabeled)))
-    at = threshold_estimate(roles, scores, prior, k=k_sample)
-    parts = {"recall": at.recall, "lift": at.lift, "precision": at.precision}
-    limits: dict[str, Any] = {
-        name: None if part is None else {"value": part.value, "low": part.low, "high": part.high}
-        for name, part in parts.items()
+    roles, places = held_out.roles, held_out.places
+    placement = place_scores(
+        places[roles.positive],
+        places[roles.negative],
+        prior,
+        discount=CROSS_FIT_DISCOUNT * held_out.copies.design_effect(roles),
+    )
+    expected = placement.top(k, n_unlabeled, level)
+    return {
+        "k": k,
+        "n_unlabeled": n_unlabeled,
+        "level": level,
+        "expected": expected._asdict(),
+        "recall": placement.recall(k, n_unlabeled, level)._asdict(),
+        "by_chance": k * prior.value,
+        "told": expected.high - expected.low < _SAYS_NOTHING * k,
     }
-    limits["share"] = at.n_flagged / n
-    limits["n_rows"] = round(limits["share"] * n_unlabeled)
-    return limits

@@ -14,17 +14,26 @@ from sklearn.base import clone
 from pnuauc import __version__
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._prior import ClassPrior
-from pnuauc._study._crossfit import cross_fit, evaluation_rows, permutation_importance
+from pnuauc._study._copies import find_copies
+from pnuauc._study._crossfit import (
+    CrossFit,
+    cross_fit,
+    evaluation_rows,
+    fold_count,
+    permutation_importance,
+)
 from pnuauc._study._data import ColumnRoles, collected, split_columns
 from pnuauc._study._findings import (
     auc_findings,
+    copies_findings,
     importance_findings,
     label_findings,
+    prior_verdict,
     review_findings,
     score_histograms,
     selection_findings,
     top_rows,
-    unlabelled_effect,
+    unlabeled_effect,
 )
 from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
@@ -66,12 +75,16 @@ class FitSettings:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A fitted model, the findings about it, and the encoded pipeline parts behind it."""
+    """A fitted model, the findings about it, and the encoded pipeline parts behind it.
+
+    ``held_out`` are the scores that the findings rest on; None where no row could be held back.
+    """
 
     model: TableModel
     findings: dict[str, Any]
     ranker: AUCClassifierCV
     encoder: TableEncoder
+    held_out: CrossFit | None = None
 
 
 def fit_study(
@@ -103,7 +116,7 @@ def fit_study(
         table, roles, ids = split_columns(data, columns)
         _check_setting(roles, columns.label)
         tick("columns", 0.0)
-        encoder = TableEncoder(columns.categorical).fit(table)
+        encoder = columns.encoder().fit(table)
         leaks = [] if encoder.is_sparse else find_leaks(table, encoder.columns_, roles)
         X = encoder.transform(table)
         if not np.isfinite(X.data if encoder.is_sparse else X).all():
@@ -117,13 +130,15 @@ def fit_study(
         findings = _header(name, command, table, columns, roles, encoder, settings)
         findings["prior"] = prior_findings(prior, roles)
         findings["selection"] = selection_findings(ranker)
-        _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
+        if prior is not None:
+            findings["prior"] |= prior_verdict(prior, roles)
+        held_out = _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
         findings["top"] = top_rows(model, X, table, ids, roles, settings.top)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
     model.card = _card(findings, columns)
-    return Study(model, findings, ranker, encoder)
+    return Study(model, findings, ranker, encoder, held_out)
 
 
 def _check_setting(roles: Roles, label: str) -> None:
@@ -217,25 +232,47 @@ def _judge(
     encoder: TableEncoder,
     settings: FitSettings,
     tick: Tick,
-) -> None:
+) -> CrossFit | None:
     """Everything that rests on held-out scores; left out, with a reason, where there are none."""
-    counts = [n for n in roles.counts if n]
+    rows = evaluation_rows(roles, settings.evaluation_unlabeled, settings.random_state)
+    copies = find_copies(X[rows], roles.take(rows), settings.random_state)
     # a training part needs two rows of every role
-    n_folds = min(settings.folds, *counts)
-    if n_folds < 2 or min(counts) < 3:
+    n_folds = fold_count(roles.take(rows), copies, settings.folds)
+    if n_folds < 2 or min(n for n in roles.counts if n) < 3:
         findings["auc"] = None
         findings["auc_reason"] = (
             "Too few labelled rows to hold any back: the AUC of this model cannot be estimated "
-            f"honestly ({roles.describe()}; at least 3 of each are needed)."
+            f"honestly ({roles.describe()}; at least 3 different rows of each are needed)."
         )
-        return
-    rows = evaluation_rows(roles, settings.evaluation_unlabeled, settings.random_state)
+        return None
     quiet = clone(ranker).set_params(verbose=False)
     held_out = cross_fit(
-        quiet, X, roles, rows, n_folds=n_folds, seed=settings.random_state, tick=tick
+        quiet, X, roles, rows, n_folds=n_folds, seed=settings.random_state, copies=copies, tick=tick
     )
-    n_used = held_out.roles.n_unlabeled
-    findings["auc_procedure"] = (
+    findings["auc_procedure"] = _procedure(n_folds, held_out, roles)
+    findings["copies"] = copies_findings(held_out)
+    findings |= auc_findings(held_out, prior, settings.level)
+    findings["review"] = review_findings(
+        held_out, prior, roles.n_unlabeled, settings.top, settings.level
+    )
+    findings["scores"] = score_histograms(held_out.roles, held_out.scores)
+    findings["unlabeled_effect"] = unlabeled_effect(
+        ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
+    )
+    tick("importance", 0.0)
+    importance = []
+    best = findings["auc"] or findings.get("auc_raw")
+    if settings.importance and best is not None:
+        importance = permutation_importance(
+            held_out, X, encoder.groups_, prior, best["method"], seed=settings.random_state
+        )
+    findings["importance"] = importance_findings(importance, len(encoder.groups_))
+    return held_out
+
+
+def _procedure(n_folds: int, held_out: CrossFit, roles: Roles) -> str:
+    n_used, identical = held_out.roles.n_unlabeled, held_out.copies.n_rows
+    return (
         f"{n_folds} folds by role: the whole selection is repeated without each fold and the fold "
         "is scored by that refit, so no row is judged by a model that saw its label. "
         + (
@@ -243,24 +280,14 @@ def _judge(
             if n_used < roles.n_unlabeled
             else ""
         )
-        + "Scores are standardised fold by fold and pooled; the prior and the encoding come from "
-        "all rows."
+        + (
+            f"{identical:,} rows have an identical twin; identical rows are kept in one fold. "
+            if identical
+            else ""
+        )
+        + "A score counts by its place among the unlabelled scores of its fold; the prior and the "
+        "encoding come from all rows. The interval allows for the scatter of refits."
     )
-    findings |= auc_findings(held_out.roles, held_out.scores, prior, settings.level)
-    findings["review"] = review_findings(
-        held_out.roles, held_out.scores, prior, roles.n_unlabeled, settings.top
-    )
-    findings["scores"] = score_histograms(held_out.roles, held_out.scores)
-    findings["unlabelled"] = unlabelled_effect(
-        ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
-    )
-    tick("importance", 0.0)
-    importance = (
-        permutation_importance(held_out, X, encoder.groups_, prior, seed=settings.random_state)
-        if settings.importance and findings["auc"] is not None
-        else []
-    )
-    findings["importance"] = importance_findings(importance, len(encoder.groups_))
 
 
 def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
@@ -274,7 +301,9 @@ def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
         "auc",
         "auc_procedure",
         "auc_reason",
-        "unlabelled",
+        "copies",
+        "review",
+        "unlabeled_effect",
         "importance",
         "warnings",
         "settings",

@@ -9,6 +9,7 @@ from pnuauc._study._crossfit import evaluation_rows
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.priors import PRIORS, ClassPrior, default_prior, prior_in_population, read_prior
+from pnuauc.priors._resolve import resolve_prior
 
 __all__ = ["find_prior", "prior_findings"]
 
@@ -37,11 +38,11 @@ def find_prior(
         default_prior(roles.setting, **settings) if method == "auto" else PRIORS[method](**settings)
     )
     rows = evaluation_rows(roles, PRIOR_ROWS, random_state)
-    estimator.set_params(random_state=random_state).fit(X[rows], roles.take(rows))
+    prior, _ = resolve_prior(estimator, X[rows], roles.take(rows), random_state=random_state)
     if len(rows) == len(roles):
-        return estimator.estimate_
+        return prior
     sampled = f"on {PRIOR_ROWS:,} of the unlabelled rows, drawn at random"
-    return replace(estimator.estimate_, source=f"{estimator.estimate_.source} {sampled}")
+    return replace(prior, source=f"{prior.source} {sampled}")
 
 
 def prior_findings(prior: ClassPrior | None, roles: Roles) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pnuauc import _pairs as pairs
 from pnuauc._design import Design, block_scores, upper_threshold
 from pnuauc._estimators import AUCScoreMixin, read_training_rows
+from pnuauc._ranges import finite
 from pnuauc._solvers import Minimum, PartAt, minimise
 from pnuauc.exceptions import LabelReadingWarning
 from pnuauc.labels import NEGATIVE, UNLABELED, Roles
@@ -89,7 +90,7 @@ class Ranker(AUCScoreMixin, BaseEstimator):
         """Score + intercept_, shape (n,): higher means more likely positive."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(self._scores(X) + self.intercept_)
+        return finite(np.asarray(self._scores(X) + self.intercept_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels: positive where ``decision_function`` is above zero."""
@@ -104,7 +105,10 @@ class Ranker(AUCScoreMixin, BaseEstimator):
 
 
 class LinearRanker(Ranker):
-    """score(x) = coef_'phi(x) with a basis phi of :mod:`pnuauc.basis`."""
+    """score(x) = coef_'phi(x) with a basis phi of :mod:`pnuauc._basis`."""
+
+    basis_: Any
+    coef_: NDArray[np.float64]
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         return block_scores(X, self.basis_, self.coef_)

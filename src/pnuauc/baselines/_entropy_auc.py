@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pnuauc._basis import make_basis
 from pnuauc._design import Design
 from pnuauc._pairs import between_gradient
+from pnuauc._risks import Part, Risk, Term
 from pnuauc.baselines._common import (
     DIRECT_PAIRS,
     ByRole,
@@ -21,10 +23,8 @@ from pnuauc.baselines._common import (
     pair_gradient,
     row_numbers,
 )
-from pnuauc.basis import make_basis
 from pnuauc.labels import Roles
 from pnuauc.losses import Floats, Logistic, SmoothLoss
-from pnuauc.risks import Part, Risk, Term
 
 __all__ = ["EntropyAUC", "entropy_objective"]
 

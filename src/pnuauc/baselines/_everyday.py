@@ -26,6 +26,8 @@ _DRAWS = 50
 class _Wrapper(Ranker):
     """Fits ``estimator_`` to what a subclass makes of the roles; scores come from it."""
 
+    estimator_: Any
+
     def _scores(self, X: Any) -> NDArray[np.float64]:
         if hasattr(self.estimator_, "decision_function"):
             return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)

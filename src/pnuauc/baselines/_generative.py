@@ -77,8 +77,8 @@ class FittedGaussians:
         """|x - mu0|^2."""
         c = self.prior.centre
         if not sparse.issparse(X):
-            return row_norms(X - c, squared=True)
-        return row_norms(X, squared=True) - 2.0 * (X @ c) + float(c @ c)
+            return np.asarray(row_norms(X - c, squared=True))
+        return np.asarray(row_norms(X, squared=True) - 2.0 * (X @ c) + float(c @ c))
 
     def _products(self, X: Any, step: Vector) -> Vector:
         """(x - mu0)'(m - mu0)."""
@@ -89,7 +89,8 @@ class FittedGaussians:
         square = float(step @ step)
         share, tau = self.prior.estimate(n, square, max(scatter, 0.0))
         distance = self._norms(X) - 2 * share * self._products(X, step) + share**2 * square
-        return 0.5 * self.prior.d * np.log(tau) - 0.5 * tau * distance
+        density: NDArray[np.float64] = 0.5 * self.prior.d * np.log(tau) - 0.5 * tau * distance
+        return density
 
     def log_ratio(self, X: Any) -> Vector:
         positive, negative = self.classes
@@ -127,7 +128,8 @@ class FittedMultinomials:
 
     def _log_theta(self, totals: Vector) -> Vector:
         smoothed = totals + self.pseudo
-        return np.log(smoothed) - np.log(smoothed.sum())
+        logs: NDArray[np.float64] = np.log(smoothed) - np.log(smoothed.sum())
+        return logs
 
     def _log_likelihood(self, X: Any, side: int) -> Vector:
         return np.asarray(safe_sparse_dot(X, self.log_theta[side])).ravel()

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pnuauc._basis import make_basis
 from pnuauc._design import Design
 from pnuauc._pairs import between
+from pnuauc._risks import Part, Risk, Term
 from pnuauc.baselines._common import (
     ByRole,
     Coordinates,
@@ -19,10 +21,8 @@ from pnuauc.baselines._common import (
     pair_gradient,
     row_numbers,
 )
-from pnuauc.basis import make_basis
 from pnuauc.labels import Roles
 from pnuauc.losses import SmoothedHinge
-from pnuauc.risks import Part, Risk, Term
 
 __all__ = ["RankSVM"]
 

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
@@ -16,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
+from pnuauc._basis import median_distance
 from pnuauc.baselines._entropy_auc import EntropyAUC
 from pnuauc.baselines._everyday import (
     BaggingPU,
@@ -28,7 +30,6 @@ from pnuauc.baselines._generative_auc import GenerativeAUC
 from pnuauc.baselines._rank_svm import RankSVM
 from pnuauc.baselines._samult import SAMULT
 from pnuauc.baselines._ss_rank_boost import SSRankBoost
-from pnuauc.basis import median_distance
 from pnuauc.metrics import RoleStratifiedKFold, make_auc_scorer
 
 __all__ = ["BASELINES", "WIDTHS", "Baseline"]
@@ -136,6 +137,10 @@ _ALL = (
     Baseline(
         "gradient_boosting",
         lambda seed: LabeledOnly(GradientBoostingClassifier(random_state=seed)),
+    ),
+    Baseline(
+        "hist_gradient_boosting",
+        lambda seed: LabeledOnly(HistGradientBoostingClassifier(random_state=seed)),
     ),
     Baseline(
         "positive_vs_unlabeled",

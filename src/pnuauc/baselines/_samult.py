@@ -6,11 +6,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from pnuauc._basis import make_basis
 from pnuauc._design import Design
+from pnuauc._risks import Part, Risk, Term
 from pnuauc._solvers import solve_ridge
 from pnuauc.baselines._common import LinearRanker, row_numbers
-from pnuauc.basis import make_basis
-from pnuauc.risks import Part, Risk, Term
 
 __all__ = ["SAMULT", "samult_risk"]
 

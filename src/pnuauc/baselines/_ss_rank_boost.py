@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from pnuauc._basis import squared_distances
 from pnuauc._rows import row_blocks
 from pnuauc.baselines._common import Ranker
-from pnuauc.basis import squared_distances
 from pnuauc.labels import Roles
 
 __all__ = ["SSRankBoost"]
@@ -191,7 +191,9 @@ class _PairGroup:
         return cls._of(rows[high], rows[low], share[high], rest[low], discount)
 
     @classmethod
-    def _of(cls, high: Any, low: Any, weight_high: Any, weight_low: Any, scale: float) -> Any:
+    def _of(
+        cls, high: Any, low: Any, weight_high: Any, weight_low: Any, scale: float
+    ) -> _PairGroup:
         if not len(high) or not len(low):
             return cls(high[:0], low[:0], np.empty(0), np.empty(0))
         return cls(

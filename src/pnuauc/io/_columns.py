@@ -9,13 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._extras import need
+from pnuauc.io._cells import (
+    is_form,
+    is_text,
+    parse_booleans,
+    parse_dates,
+    parse_numbers,
+    recognise,
+    tidy,
+)
 
 __all__ = [
     "DATE_PARTS",
     "KINDS",
     "MISSING",
+    "CellError",
     "Column",
     "classify",
     "level_codes",
@@ -31,12 +41,13 @@ MISSING = "(missing)"
 
 #: String columns with at most this many distinct values are categories, others text.
 MAX_LEVELS = 100
-#: A text column with this share of numbers is read as numbers, the rest as missing.
-_MOSTLY_NUMBERS = 0.9
 #: A string column with this share of distinct values, none with a blank, names the rows.
 _NAMES_ROWS = 0.95
-_NUMBER = r"^\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*$"
-_TRUE, _FALSE = {"true", "yes", "t", "y", "1", "1.0"}, {"false", "no", "f", "n", "0", "0.0"}
+_DAY = 86_400_000_000  # in microseconds
+
+
+class CellError(InputError):
+    """A cell cannot be read as its column needs; the message names column and row."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +60,17 @@ class Column:
     type : str
         Arrow type it had when fitted.
     lenient : bool
-        Whether cells that are no numbers count as missing (text that was mostly numbers).
+        Whether cells that are not written as the column's form says count as missing, as some did
+        when it was fitted; otherwise they are errors.
+    form : str
+        How its cells are written where they are text: see :mod:`pnuauc.io._cells`.
     """
 
     name: str
     kind: str
     type: str
     lenient: bool = False
+    form: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -67,21 +82,36 @@ class Column:
         if not isinstance(item, dict) or not known.issuperset(item):
             raise ValueError("a column needs name, kind and type")
         column = cls(**{"name": None, "kind": None, "type": None, **item})
-        if not all(isinstance(text, str) for text in (column.name, column.kind, column.type)):
-            raise ValueError("a column's name, kind and type must be text")
+        texts = (column.name, column.kind, column.type, column.form)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("a column's name, kind, type and form must be text")
         if column.kind not in KINDS:
             raise ValueError(f"unknown kind of column {column.kind[:40]!r}")
         if not isinstance(column.lenient, bool):
             raise ValueError("whether a column is lenient must be true or false")
+        if not is_form(column.kind, column.form):
+            raise ValueError(f"a column of kind {column.kind} is not written {column.form[:40]!r}")
         return column
 
 
-def classify(name: str, values: Any, *, categorical: bool) -> tuple[Column | None, str | None]:
-    """(column, remark) of arrow values; a column of None is left out, and the remark says why."""
+def classify(
+    name: str,
+    values: Any,
+    *,
+    categorical: bool = False,
+    decimal: str | None = None,
+    date_format: str | None = None,
+) -> tuple[Column | None, str | None]:
+    """(column, remark) of arrow values; a column of None is left out, and the remark says why.
+
+    ``decimal`` and ``date_format`` say how text cells are written, where that is known.
+    """
     types = need("pyarrow").types
     kind = values.type
     if types.is_dictionary(kind):
         values, kind, categorical = values.cast(kind.value_type), kind.value_type, True
+    if is_text(kind):
+        values = tidy(values)
     reason = _useless(name, values)
     if reason:
         return None, reason
@@ -91,36 +121,28 @@ def classify(name: str, values: Any, *, categorical: bool) -> tuple[Column | Non
         return Column(name, "boolean", str(kind)), None
     if types.is_integer(kind) and _counts_rows(values):
         return None, f"Column '{name}' numbers the rows; left out."
-    if (
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_duration(kind)
-        or types.is_time(kind)
-    ):
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return Column(name, "number", str(kind)), None
+    if types.is_duration(kind):
+        return Column(name, "number", str(kind), form="duration"), None
+    if types.is_time(kind):
+        return Column(name, "number", str(kind), form="clock"), None
     if types.is_date(kind) or types.is_timestamp(kind):
-        return Column(name, "date", str(kind)), None
-    if _is_text(kind):
-        return _classify_text(name, values, str(kind))
+        return Column(name, "date", str(kind), form="ymd"), None
+    if is_text(kind):
+        return _classify_text(name, values, str(kind), decimal, date_format)
     return None, f"Column '{name}' holds values of type {kind}, which cannot be used; left out."
-
-
-def _is_text(kind: Any) -> bool:
-    types = need("pyarrow").types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _useless(name: str, values: Any) -> str | None:
     pa, pc = need("pyarrow"), need("pyarrow.compute")
+    kind = values.type
     if values.null_count == len(values):
         return f"Column '{name}' is empty; left out."
-    if pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
-        return (
-            f"Column '{name}' holds values of type {values.type}, which cannot be used; left out."
-        )
+    if pa.types.is_nested(kind) or _is_bytes(kind) or pa.types.is_interval(kind):
+        return f"Column '{name}' holds values of type {kind}, which cannot be used; left out."
     present = values.drop_null()
-    if pa.types.is_floating(present.type):
+    if pa.types.is_floating(kind):
         present = present.filter(pc.invert(pc.is_nan(present)))
         if len(present) == 0:
             return f"Column '{name}' is empty; left out."
@@ -129,6 +151,16 @@ def _useless(name: str, values: Any) -> str | None:
     if not missing and bool(pc.all(pc.equal(present, first)).as_py()):
         return f"Column '{name}' is constant ({first.as_py()!r}); left out."
     return None
+
+
+def _is_bytes(kind: Any) -> bool:
+    types = need("pyarrow").types
+    return bool(
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_binary_view(kind)
+    )
 
 
 def _counts_rows(values: Any) -> bool:
@@ -141,31 +173,50 @@ def _counts_rows(values: Any) -> bool:
     return bool(span == len(values) and pc.count_distinct(values).as_py() == span)
 
 
-def _classify_text(name: str, values: Any, kind: str) -> tuple[Column | None, str | None]:
+def _text_counts_rows(values: Any) -> bool:
+    cells = parse_numbers("", values)
+    if not (np.abs(cells) < 2**53).all() or not np.array_equal(cells, np.rint(cells)):
+        return False
+    return _counts_rows(need("pyarrow").array(cells.astype(np.int64)))
+
+
+def _classify_text(
+    name: str, values: Any, kind: str, decimal: str | None, date_format: str | None
+) -> tuple[Column | None, str | None]:
     pc = need("pyarrow.compute")
+    reading = recognise(values, decimal=decimal, date_format=date_format, name=name)
+    if reading is not None:
+        column = Column(name, reading.kind, kind, reading.odd is not None, reading.form)
+        if reading.kind == "number" and not reading.form and _text_counts_rows(values):
+            return None, f"Column '{name}' numbers the rows; left out."
+        return column, _told(name, reading)
     present = values.drop_null()
-    is_number = pc.match_substring_regex(present, _NUMBER)
-    share = pc.mean(is_number).as_py()
-    if share >= _MOSTLY_NUMBERS:
-        other = present.filter(pc.invert(is_number))
-        if not len(other):
-            return Column(name, "number", kind, lenient=True), None
-        return Column(name, "number", kind, lenient=True), (
-            f"Column '{name}' is text, but {share:.1%} of its cells are numbers: read as numbers, "
-            f"cells such as {other[0].as_py()!r} as missing."
-        )
     distinct = pc.count_distinct(present).as_py()
     if distinct <= MAX_LEVELS and (distinct < 0.5 * len(present) or distinct <= 10):
         return Column(name, "category", kind), None
-    blank = pc.mean(pc.match_substring(pc.utf8_trim_whitespace(present), " ")).as_py()
+    blank = pc.mean(pc.match_substring(present, " ")).as_py()
     if distinct >= _NAMES_ROWS * len(present) and blank < 0.05:
         return None, (
             f"Column '{name}' names the rows ({distinct} different values in {len(present)}); "
-            "left out (keep it in the output with --id)."
+            "left out (as an id it is copied to the output)."
         )
     return Column(name, "text", kind), (
         f"Column '{name}' has {distinct} different texts: hashed by its letter triples."
     )
+
+
+def _told(name: str, reading: Any) -> str | None:
+    kinds = {"number": "numbers", "date": "dates", "boolean": "yes or no"}
+    if reading.odd is None:
+        return reading.remark and f"Column '{name}' is read as {reading.remark}."
+    return (
+        f"Column '{name}' is text, but {reading.share:.1%} of its cells are "
+        f"{reading.remark or kinds[reading.kind]}: read so, cells such as {reading.odd!r} as "
+        "missing."
+    )
+
+
+# ---------------------------------------------------------------------------- values
 
 
 def numbers(column: Column, values: Any, first_row: int = 0) -> NDArray[np.float64]:
@@ -178,49 +229,41 @@ def numbers(column: Column, values: Any, first_row: int = 0) -> NDArray[np.float
         return np.full(shape, np.nan)
     if column.kind == "date":
         return _date_parts(column, values, first_row)
-    if column.kind == "boolean":
-        return _booleans(column, values, first_row)
-    return _numbers(column, values, first_row)
+    if is_text(values.type):
+        cells = tidy(values)
+        if column.kind == "boolean":
+            result = parse_booleans(cells)
+        else:
+            result = parse_numbers(column.form, cells)
+        _check_cells(column, cells, np.isnan(result), first_row)
+    else:
+        result = _typed_numbers(column, values)
+        if column.kind == "boolean":
+            return np.where(np.isnan(result), np.nan, (result != 0).astype(float))
+    if np.isinf(result).any():
+        row = first_row + int(np.flatnonzero(np.isinf(result))[0]) + 1
+        raise CellError(
+            f"Column '{column.name}' holds an infinite value (row {row}); make it empty or a "
+            "large number, or leave the column out.",
+            about="drop",
+        )
+    return result
 
 
-def _numbers(column: Column, values: Any, first_row: int) -> NDArray[np.float64]:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
+def _typed_numbers(column: Column, values: Any) -> NDArray[np.float64]:
+    pa = need("pyarrow")
     kind = values.type
-    if _is_text(kind):
-        good = pc.match_substring_regex(values, _NUMBER)
-        if not column.lenient:
-            _refuse_text(column, values, good, first_row)
-        values = pc.utf8_trim_whitespace(pc.if_else(good, values, pa.scalar(None, kind)))
-        # arrow's parser knows no leading plus
-        values = pc.replace_substring_regex(values, pattern=r"^\+", replacement="")
-    elif pa.types.is_duration(kind) or pa.types.is_time(kind):
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
         unit = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[kind.unit]
         width = pa.int32() if pa.types.is_time32(kind) else pa.int64()
         return _to_numpy(values.cast(width).cast(pa.float64(), safe=False)) * unit
-    elif not (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    ):
-        raise InputError(
-            f"Column '{column.name}' holds {kind} values where the model needs numbers."
-        )
     if pa.types.is_boolean(kind):
         values = values.cast(pa.uint8())
-    try:
-        result = _to_numpy(values.cast(pa.float64(), safe=False))
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            f"Column '{column.name}' holds a number that cannot be read: {error}."
-        ) from error
-    if np.isinf(result).any():
-        row = first_row + int(np.flatnonzero(np.isinf(result))[0]) + 1
-        raise InputError(
-            f"Column '{column.name}' holds an infinite value (row {row}); make it empty or a "
-            f"large number, or leave the column out (--drop {column.name})."
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise CellError(
+            f"Column '{column.name}' holds {kind} values where the model needs numbers."
         )
-    return result
+    return _to_numpy(values.cast(pa.float64(), safe=False))
 
 
 def _to_numpy(values: Any) -> NDArray[np.float64]:
@@ -230,60 +273,58 @@ def _to_numpy(values: Any) -> NDArray[np.float64]:
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
-def _refuse_text(column: Column, values: Any, good: Any, first_row: int) -> None:
-    pc = need("pyarrow.compute")
-    bad = pc.indices_nonzero(pc.fill_null(pc.invert(good), False))
-    if len(bad):
-        row = bad[0].as_py()
-        raise InputError(
-            f"Column '{column.name}' holds text ({values[row].as_py()!r} in row "
-            f"{first_row + row + 1}) where the model needs numbers; correct it or leave it empty."
-        )
+#: What a strict column needs, for the message about a cell that is not it.
+_NEEDS = {"number": "numbers", "boolean": "true or false", "date": "dates"}
+_HINTS = {
+    "number": "correct it or leave it empty",
+    "boolean": "correct it or leave it empty",
+    "date": "write it as those that were fitted",
+}
 
 
-def _booleans(column: Column, values: Any, first_row: int) -> NDArray[np.float64]:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
-    if not _is_text(values.type):
-        result = _numbers(column, values, first_row)
-        return np.where(np.isnan(result), np.nan, (result != 0).astype(float))
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(values))
-    true, false = (pc.is_in(words, pa.array(sorted(known))) for known in (_TRUE, _FALSE))
-    blank = pc.fill_null(pc.equal(words, ""), True)
-    bad = pc.indices_nonzero(pc.invert(pc.or_(pc.or_(true, false), blank)))
+def _check_cells(column: Column, cells: Any, unread: NDArray[np.bool_], first_row: int) -> None:
+    """Refuse cells of a strict column that hold something and could not be read."""
+    if column.lenient or not unread.any():
+        return
+    bad = np.flatnonzero(unread & np.asarray(_to_numpy(cells.is_valid()), dtype=bool))
     if len(bad):
-        row = bad[0].as_py()
-        raise InputError(
-            f"Column '{column.name}' holds {values[row].as_py()!r} in row {first_row + row + 1} "
-            "where the model needs true or false."
+        row = int(bad[0])
+        raise CellError(
+            f"Column '{column.name}' holds text ({cells[row].as_py()[:60]!r} in row "
+            f"{first_row + row + 1}) where the model needs {_NEEDS[column.kind]}; "
+            f"{_HINTS[column.kind]}."
         )
-    result = _to_numpy(true.cast(pa.uint8()).cast(pa.float64()))
-    return np.where(_to_numpy(blank.cast(pa.uint8())) == 1, np.nan, result)
 
 
 def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float64]:
-    """Days since 1970, month, weekday (Monday 0), hour: shape (n, 4)."""
+    """Days since 1970, month, weekday (Monday 0), hour, all in UTC: shape (n, 4)."""
     pa, pc = need("pyarrow"), need("pyarrow.compute")
-    try:
-        stamps = values.cast(pa.timestamp("us"), safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise InputError(
-            f"Column '{column.name}' holds {values.type} values that are no dates where the "
+    types = pa.types
+    if is_text(values.type):
+        cells = tidy(values)
+        micros, known = parse_dates(column.form, cells)
+        _check_cells(column, cells, ~known, first_row)
+    elif types.is_timestamp(values.type) or types.is_date(values.type):
+        stamps = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        known = np.asarray(_to_numpy(stamps.is_valid()), dtype=bool)
+        micros = np.asarray(_to_numpy(pc.fill_null(stamps, 0)))
+    else:
+        raise CellError(
+            f"Column '{column.name}' holds {values.type} values that are not dates where the "
             "model needs dates; write them as 2024-01-31 or 2024-01-31 12:00:00."
-        ) from None
-    parts = [
-        _to_numpy(stamps.cast(pa.int64()).cast(pa.float64(), safe=False)) / 86_400e6,
-        *(_to_numpy(f(stamps).cast(pa.float64())) for f in (pc.month, pc.day_of_week, pc.hour)),
-    ]
-    return np.column_stack(parts)
+        )
+    days = micros // _DAY
+    months = days.astype("M8[D]").astype("M8[M]").astype(np.int64)
+    parts = np.column_stack(
+        [micros / _DAY, months % 12 + 1, (days + 3) % 7, micros // 3_600_000_000 % 24]
+    )
+    parts[~known] = np.nan
+    return parts
 
 
 def strings(values: Any) -> NDArray[Any]:
     """The values as an object array of str, shape (n,); missing is "(missing)"."""
-    pa = need("pyarrow")
-    filled = _texts(values)
-    if isinstance(filled, pa.ChunkedArray):
-        return np.asarray(filled.to_numpy(), dtype=object)
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=object)
+    return np.asarray(_to_numpy(_texts(values)), dtype=object)
 
 
 def level_codes(values: Any, levels: Sequence[str]) -> NDArray[np.intp]:
@@ -299,8 +340,12 @@ def _texts(values: Any) -> Any:
     pa, pc = need("pyarrow"), need("pyarrow.compute")
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if pa.types.is_floating(values.type):
-        # a code written 3 in one file and 3.0 in another is one category
+    # a code written 3 in one file and 3.0 in another is one category
+    if is_text(values.type):
+        values = pc.replace_substring_regex(
+            tidy(values), pattern=r"^([-+]?[0-9]+)\.0$", replacement=r"\1"
+        )
+    elif pa.types.is_floating(values.type):
         whole = pc.equal(values, pc.round(values))
         texts = pc.if_else(
             pc.and_(whole, pc.less(pc.abs(values), 1e15)),
@@ -308,6 +353,6 @@ def _texts(values: Any) -> Any:
             values.cast(pa.string()),
         )
         values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.string()), texts)
-    elif not _is_text(values.type):
+    else:
         values = values.cast(pa.string())
     return pc.fill_null(values, MISSING)

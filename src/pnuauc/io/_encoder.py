@@ -12,11 +12,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._cells import DATE_ORDERS, is_form, is_text, table_decimal
 from pnuauc.io._columns import Column, classify, numbers, strings
 from pnuauc.io._encoding import Encoding, SparseEncoding, check_view, encoding_from_spec
-from pnuauc.io._extras import need
-from pnuauc.io._tables import as_table
+from pnuauc.io._frames import as_table
 
 __all__ = ["TableEncoder"]
 
@@ -59,6 +60,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Columns to treat as categories though they hold numbers.
     max_categories : int, default=30
     random_state : int
+    decimal : "." or ",", optional
+        The decimal mark of numbers that are text; None looks at the cells.
+    date_format : str or dict of column name -> str, optional
+        How dates that are text are written: "day-first", "month-first" or a format such as
+        "%d/%m/%Y"; None looks at the cells, and asks if 01/02/2024 is all it sees.
 
     Attributes
     ----------
@@ -81,11 +87,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self, categorical: Sequence[str] = (), max_categories: int = 30, random_state: int = 0
+        self,
+        categorical: Sequence[str] = (),
+        max_categories: int = 30,
+        random_state: int = 0,
+        decimal: str | None = None,
+        date_format: str | Mapping[str, str] | None = None,
     ) -> None:
         self.categorical = categorical
         self.max_categories = max_categories
         self.random_state = random_state
+        self.decimal = decimal
+        self.date_format = date_format
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Look at every column; ``y`` is ignored."""
@@ -134,9 +147,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         chosen: list[Column] = []
         twins = _Twins()
         categorical = set(self.categorical)
+        decimal = self._decimal(table)
+        formats = self._date_formats(names)
         for j, name in enumerate(names):
             values = table.column(j)
-            column, note = classify(name, values, categorical=name in categorical)
+            column, note = classify(
+                name,
+                values,
+                categorical=name in categorical,
+                decimal=decimal,
+                date_format=formats.get(name, formats.get(None)),
+            )
             twin = None if column is None else twins.of(name, values)
             if twin is not None:
                 column, note = None, f"Column '{name}' equals column '{twin}'; left out."
@@ -145,6 +166,33 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if column is not None:
                 chosen.append(column)
         return chosen
+
+    def _decimal(self, table: Any) -> str | None:
+        """The decimal mark of text: as given, or a comma where one column leaves no doubt."""
+        if self.decimal not in {None, ".", ","}:
+            raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}.")
+        if self.decimal is not None:
+            return self.decimal
+        places = [j for j, kind in enumerate(table.schema.types) if is_text(kind)]
+        return table_decimal(table.column(j) for j in places)
+
+    def _date_formats(self, names: Sequence[str]) -> dict[str | None, str]:
+        """Formats by column name; None stands for all others."""
+        given = self.date_format
+        formats: dict[str | None, str] = {}
+        if isinstance(given, str):
+            formats[None] = given
+        elif given is not None:
+            formats.update(given)
+        for name, form in formats.items():
+            if name is not None and name not in names:
+                raise InputError(f"There is no column {name!r} to read as dates.")
+            if form not in DATE_ORDERS and ("%" not in form or not is_form("date", form)):
+                raise InputError(
+                    f"{form!r} says not how dates are written; pass day-first, month-first or a "
+                    "format such as %d/%m/%Y."
+                )
+        return formats
 
     def transform(self, X: Any, view: str = "kernels") -> Any:
         """Encode rows: an array, shape (n, features), or CSR if fitted on CSR.
@@ -201,7 +249,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ in and out of a file
 
     def spec(self) -> dict[str, Any]:
-        """What was learned, apart from the numbers, as JSON can say it."""
+        """What was learned, apart from the numbers, as JSON values."""
         check_is_fitted(self, "encoding_")
         return self.encoding_.spec()
 
@@ -347,7 +395,7 @@ def _digest(values: Any) -> bytes:
             gaps = pc.is_null(chunk).to_numpy(zero_copy_only=False)
             digest.update(np.packbits(gaps).tobytes())
             chunk = chunk.drop_null()  # what lies beneath a gap is anything
-        if pa.types.is_primitive(chunk.type):
+        if pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type):
             plain = np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False))
             digest.update(plain.view(np.uint8).data)
         else:  # written out, a slice of a column is as a column of its own

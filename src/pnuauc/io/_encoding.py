@@ -32,7 +32,7 @@ HASHED = 32
 #: cut to set a category apart by its 0/1 column, but many such columns drown the others when
 #: each split looks at a few columns drawn at random.
 _FEW_LEVELS = 10
-#: More encoded columns than this no table has, or sparse matrix; a crafted file might say so.
+#: No table or sparse matrix has more encoded columns than this; a crafted file might claim to.
 _MAX_WIDTH = 1_000_000
 _MAX_SPARSE = 2**24
 
@@ -225,7 +225,7 @@ class Encoding:
     # ------------------------------------------------------------------ in and out of a file
 
     def spec(self) -> dict[str, Any]:
-        """What is not a number, as JSON can say it; the numbers are in :meth:`arrays`."""
+        """What is not a number, as JSON values; the numbers are in :meth:`arrays`."""
         return {
             "kind": "table",
             "columns": [column.to_dict() for column in self.columns],
@@ -293,7 +293,7 @@ class SparseEncoding:
 def encoding_from_spec(
     spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> Encoding | SparseEncoding:
-    """Put an encoding together from :meth:`spec` and :meth:`arrays`, whoever wrote them.
+    """Put an encoding together from :meth:`spec` and :meth:`arrays`, from any source.
 
     Everything that sizes or indexes anything is checked; a ``ValueError`` says what is wrong.
     """

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._shown import ShownAsTable
 from pnuauc.exceptions import InputError
 from pnuauc.io._encoder import TableEncoder
+from pnuauc.io._frames import as_table
 from pnuauc.io._parts import StoredScorer, scorer_of
-from pnuauc.io._tables import as_table
 
 __all__ = ["TableModel"]
 
@@ -19,8 +20,8 @@ __all__ = ["TableModel"]
 N_QUANTILES = 1001
 
 
-@dataclass
-class TableModel:
+@dataclass(repr=False)
+class TableModel(ShownAsTable):
     """Encoder, scorer and threshold: score(row) = scorer(encode(row)) - threshold.
 
     Made by :meth:`from_fitted` from a fitted :class:`TableEncoder` and ranker; saved and loaded
@@ -58,6 +59,19 @@ class TableModel:
         )
         model.quantiles = np.quantile(model.score_encoded(X), np.linspace(0, 1, N_QUANTILES))
         return model
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        """What the card says, for the eye; the file's own reader is ``pnuauc inspect``."""
+        auc = self.card.get("auc") or {}
+        shown = {
+            "label": self.card.get("label"),
+            "columns": tuple(column.name for column in self.encoder.columns_),
+            "scorer": type(self.scorer).__name__,
+            "auc": auc.get("value"),
+            "threshold": self.threshold,
+            "created": self.card.get("created"),
+        }
+        return [(name, value) for name, value in shown.items() if value is not None]
 
     def score(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of a frame, array or CSR matrix, shape (n,); higher is more likely positive."""

@@ -17,18 +17,25 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pnuauc._extras import need
 from pnuauc._json import jsonable
 from pnuauc._stored import Parts, refuse
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io._container import FORMAT_VERSION, read_container, write_container
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._encoding import VIEWS
-from pnuauc.io._extras import need
 from pnuauc.io._model import TableModel
 from pnuauc.io._parts import read_scorer
 from pnuauc.io._writing import atomic_file
 
-__all__ = ["FORMAT_VERSION", "load_model", "open_model", "read_manifest", "save_model"]
+__all__ = [
+    "FORMAT_VERSION",
+    "load_model",
+    "open_model",
+    "read_manifest",
+    "save_model",
+    "write_model",
+]
 
 FORMAT = "pnuauc-model"
 _MAX_QUANTILES = 100_000

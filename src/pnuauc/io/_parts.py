@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
+from pnuauc._committee import Committee
 from pnuauc._design import block_scores
 from pnuauc._stored import Parts, refuse
-from pnuauc.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc.exceptions import InputError
 
 __all__ = ["SCORERS", "LinearScorer", "StoredScorer", "read_scorer", "scorer_of"]
@@ -78,9 +79,10 @@ class LinearScorer:
             out |= {f"centers_{k}": getattr(centers, k) for k in ("data", "indices", "indptr")}
         else:
             out["centers"] = centers
-        if not isinstance(self.basis, LinearKernelBasis):
-            widths = getattr(self.basis, "widths_", None)
-            out["widths"] = np.array([self.basis.width_]) if widths is None else widths
+        if isinstance(self.basis, GaussianBasis):
+            out["widths"] = np.array([self.basis.width_])
+        elif isinstance(self.basis, MultiscaleBasis):
+            out["widths"] = self.basis.widths_
         return out
 
     @classmethod
@@ -124,12 +126,12 @@ def _read_centers(parts: Parts, n_features: int) -> Any:
 
 
 #: Scorers by kind. A new one: a class as above, and a line here; tests pick it up.
-SCORERS: dict[str, Any] = {LinearScorer.kind: LinearScorer}
+SCORERS: dict[str, Any] = {LinearScorer.kind: LinearScorer, Committee.kind: Committee}
 
 
 def scorer_of(ranker: Any) -> StoredScorer:
     """The storable scorer of a fitted ranker: its ``scorer_``, or its basis and coefficients."""
-    own = getattr(ranker, "scorer_", None)
+    own: StoredScorer | None = getattr(ranker, "scorer_", None)
     if own is not None:
         return own
     return LinearScorer(ranker.basis_, ranker.coef_)

@@ -6,21 +6,47 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._extras import need
+from pnuauc.io._columns import CellError
 from pnuauc.io._model import TableModel
 from pnuauc.io._tables import ReadOptions, column_names, detect_format, iter_batches
 from pnuauc.io._writing import TableWriter, atomic_file, output_format
 
-__all__ = ["ScoreSummary", "score_file"]
+__all__ = ["OutputChoice", "ScoreSummary", "score_file"]
 
 #: Batches that may wait between reading and scoring.
 _AHEAD = 2
+#: Columns that scoring adds.
+_ADDED = ("row", "score", "percentile", "probability")
+
+
+@dataclass(frozen=True)
+class OutputChoice:
+    """Which rows and columns of the scores are written, and in which order.
+
+    Attributes
+    ----------
+    keep : column names to copy; None copies the model's id and label columns that are there, or,
+        if none is, the row number (from 1) as ``row``
+    columns : names of the output's columns in order, among those kept, ``row``, ``score``,
+        ``percentile`` and ``probability``; None takes all there are
+    sort : whether the highest scores come first; then what is written is held in memory
+    top : only so many rows, those with the highest scores, highest first
+    threshold : only rows that score at least this
+    """
+
+    keep: Sequence[str] | None = None
+    columns: Sequence[str] | None = None
+    sort: bool = False
+    top: int | None = None
+    threshold: float | None = None
 
 
 @dataclass
@@ -29,6 +55,7 @@ class ScoreSummary:
 
     n_rows: int = 0
     n_positive: int = 0
+    n_written: int = 0
     new_categories: dict[str, set[str]] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
 
@@ -44,67 +71,150 @@ class ScoreSummary:
 def score_file(
     model: TableModel,
     source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    target: str | os.PathLike[str] | IO[bytes],
     *,
-    keep: Sequence[str] | None = None,
+    choice: OutputChoice | None = None,
     options: ReadOptions | None = None,
     n_threads: int = 1,
     tell: Callable[[int], None] | None = None,
 ) -> ScoreSummary:
     """Write ``target`` with the kept columns, ``score`` and ``percentile`` of every row, in order.
 
+    A model that knows probabilities adds the column ``probability``.
+
     Parameters
     ----------
-    keep : column names to copy; None copies the model's id and label columns that are there, or,
-        if none is, the row number (from 1) as ``row``
+    target : a path, or a binary stream that gets CSV
+    choice : which rows and columns, in which order
     n_threads : threads that score
     tell : called with the number of rows done
     """
-    output_format(target)
-    if (detect_format(source) == "libsvm") != model.encoder.is_sparse:
+    choice = choice or OutputChoice()
+    name = options.name if options and options.name else str(source)
+    if not hasattr(target, "write"):
+        output_format(target)
+    if (detect_format(source, options) == "libsvm") != model.encoder.is_sparse:
         known = "a LIBSVM file" if model.encoder.is_sparse else "a table with named columns"
-        raise InputError(f"The model was fitted on {known}; '{source}' is not one.")
-    kept, columns = _columns_to_read(model, source, keep, options)
+        raise InputError(f"The model was fitted on {known}; '{name}' is not one.")
+    kept, columns = _columns_to_read(model, source, name, choice.keep, options)
     summary = ScoreSummary(kept=tuple(kept))
-    # of CSV only features that are numbers are parsed: an id 007 must not come back as 7, and a
-    # label column that starts with empty cells has no type to infer
-    floats = [c.name for c in model.encoder.columns_ if c.kind == "number" and not c.lenient]
-    texts = [name for name in columns or [] if name not in floats]
+    # of CSV only features that are plain numbers are parsed; all else comes as it is written
+    floats = [
+        c.name
+        for c in model.encoder.columns_
+        if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
+    ]
     width = model.encoder.n_features_in_ if model.encoder.is_sparse else None
-    batches = iter_batches(source, columns, options, text=texts, floats=floats, n_features=width)
-    with atomic_file(target) as stream:
-        writer = TableWriter(stream, target)
+    batches = iter_batches(source, columns, options, floats=floats, n_features=width)
+    with _opened(target) as (stream, path):
+        sink = _Sink(TableWriter(stream, path), choice)
+        # rows of these formats have types of their own, and one output column has one
+        as_text = detect_format(source, options) in {"jsonl", "excel"}
         for batch in _read_ahead(batches):
-            scores = _score_batch(model, batch, summary, n_threads)
-            writer.write(_output(model, batch, scores, kept, summary.n_rows - len(scores)))
+            try:
+                scores = _score_batch(model, batch, summary, n_threads)
+            except CellError as error:
+                raise CellError(f"'{name}': {error}", about=error.about) from error
+            copied = {name: batch.column(name) for name in kept}
+            if as_text:
+                copied = {name: values.cast("string") for name, values in copied.items()}
+            sink.put(_output(model, copied, scores, summary.n_rows - len(scores)))
             if tell:
                 tell(summary.n_rows)
         if summary.n_rows == 0:
-            raise InputError(f"'{source}' has a header but no rows.")
-        writer.close()
+            raise InputError(f"'{name}' has a header but no rows.")
+        summary.n_written = sink.close()
     return summary
 
 
+@contextmanager
+def _opened(target: Any) -> Iterator[tuple[Any, Any]]:
+    """(stream, path that says the format); a path's file appears only when it is complete."""
+    if hasattr(target, "write"):
+        yield target, "scores.csv"
+        target.flush()
+        return
+    with atomic_file(target) as stream:
+        yield stream, target
+
+
+class _Sink:
+    """Chooses rows and columns and writes them, at once or, if they are sorted, at the end."""
+
+    def __init__(self, writer: TableWriter, choice: OutputChoice) -> None:
+        self.writer, self.choice = writer, choice
+        self.waits = choice.sort or choice.top is not None
+        self._waiting: list[Any] = []
+        self._n_waiting = self._n_written = 0
+
+    def put(self, batch: Any) -> None:
+        pc = need("pyarrow.compute")
+        if self.choice.threshold is not None:
+            batch = batch.filter(pc.greater_equal(batch.column("score"), self.choice.threshold))
+        if not self.waits:
+            self._write(batch)
+            return
+        self._waiting.append(batch)
+        self._n_waiting += batch.num_rows
+        top = self.choice.top
+        if top is not None and self._n_waiting > max(2 * top, 100_000):
+            self._waiting = self._best().to_batches()
+            self._n_waiting = sum(part.num_rows for part in self._waiting)
+
+    def _best(self) -> Any:
+        """The waiting rows, highest score first, at most ``top``; ties in the order of the file."""
+        pa = need("pyarrow")
+        table = pa.Table.from_batches(self._waiting)
+        scores = table.column("score").to_numpy()
+        return table.take(np.argsort(-scores, kind="stable")[: self.choice.top])
+
+    def _write(self, batch: Any) -> None:
+        columns = self.choice.columns
+        if columns is not None:
+            lacking = [name for name in columns if name not in batch.schema.names]
+            if lacking:
+                raise InputError(
+                    f"There is no output column {lacking[0]!r}; there are "
+                    f"{', '.join(map(repr, batch.schema.names))}."
+                )
+            batch = batch.select(list(columns))
+        self.writer.write(batch)
+        self._n_written += batch.num_rows
+
+    def close(self) -> int:
+        if self.waits and self._waiting:
+            best = self._best().combine_chunks()
+            for batch in best.to_batches() or [self._waiting[0].slice(0, 0)]:
+                self._write(batch)
+        self.writer.close()
+        return self._n_written
+
+
 def _columns_to_read(
-    model: TableModel, source: Any, keep: Sequence[str] | None, options: ReadOptions | None
+    model: TableModel,
+    source: Any,
+    name: str,
+    keep: Sequence[str] | None,
+    options: ReadOptions | None,
 ) -> tuple[list[str], list[str] | None]:
     """(columns to copy, columns to read); LIBSVM has neither."""
     if model.encoder.is_sparse:
         return [], None
     names = column_names(source, options)
     model.encoder.check_columns(names)
+    there = set(names)
     if keep is None:
         roles = [*model.card.get("ids", []), model.card.get("label")]
-        kept = [name for name in roles if name in names]
+        kept = [column for column in roles if column in there]
     else:
         kept = list(dict.fromkeys(keep))
-        lacking = [name for name in kept if name not in names]
+        lacking = [column for column in kept if column not in there]
         if lacking:
-            raise InputError(f"'{source}' has no column {lacking[0]!r} to keep.")
-    clash = [name for name in kept if name in {"score", "percentile"}]
+            raise InputError(f"'{name}' has no column {lacking[0]!r} to keep.")
+    clash = [column for column in kept if column in _ADDED]
     if clash:
         raise InputError(
-            f"'{source}' has a column {clash[0]!r}, the name of an output column; rename it."
+            f"'{name}' has a column {clash[0]!r}, the name of an output column; rename it."
         )
     return kept, list(dict.fromkeys([*kept, *(c.name for c in model.encoder.columns_)]))
 
@@ -120,14 +230,17 @@ def _score_batch(model: TableModel, batch: Any, summary: ScoreSummary, n_threads
     return scores
 
 
-def _output(model: TableModel, batch: Any, scores: Any, kept: list[str], first: int) -> Any:
+def _output(model: TableModel, copied: dict[str, Any], scores: Any, first: int) -> Any:
     pa = need("pyarrow")
-    if kept:
-        columns = {name: batch.column(name) for name in kept}
-    else:
+    columns = dict(copied)
+    if not columns:
         columns = {"row": pa.array(np.arange(first + 1, first + 1 + len(scores)))}
     columns["score"] = pa.array(scores)
     columns["percentile"] = pa.array(np.round(model.percentile(scores), 3))
+    probability = getattr(model, "probability", None)
+    chances = None if probability is None else probability(scores)
+    if chances is not None:
+        columns["probability"] = pa.array(np.asarray(chances, dtype=np.float64))
     return pa.RecordBatch.from_pydict(columns)
 
 

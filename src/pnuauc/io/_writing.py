@@ -1,20 +1,20 @@
-"""Files out, whole or not at all: written under a temporary name, then renamed."""
+"""Files out, whole or not at all; tables batch by batch."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._extras import need
-from pnuauc.io._tables import detect_format
+from pnuauc.io._formats import COMPRESSIONS, detect_format
+from pnuauc.io._signs import SIGN
+from pnuauc.io._together import written_together
 
-__all__ = ["TableWriter", "atomic_file", "check_writable", "write_text"]
+__all__ = ["TableWriter", "as_utf8", "atomic_file", "check_writable", "write_text"]
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -23,6 +23,8 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     folder = target.parent
     if target.is_dir():
         raise InputError(f"'{target}' is a folder; name a file to write.")
+    if target.exists() and not target.is_file():
+        raise InputError(f"'{target}' is no regular file; name another output.")
     if not folder.exists():
         raise InputError(f"There is no folder '{folder}' to write '{target.name}' into; make it.")
     if not folder.is_dir():
@@ -36,44 +38,22 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that gets its name only when it is complete.
 
-    On any error or interruption the temporary file is removed and a former file of that name is
-    left as it was. SIGTERM counts as an interruption too.
+    On any error or interruption a former file of that name is left as it was. Its mode and a link
+    that leads to it are kept.
     """
-    target = check_writable(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-    with _terminated_as_interrupt():
-        try:
-            with temporary.open("wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-
-
-@contextlib.contextmanager
-def _terminated_as_interrupt() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    former = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, former)
+    with written_together([check_writable(path)]) as (stream,):
+        yield stream
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text, whole or not at all."""
     with atomic_file(path) as stream:
-        stream.write(text.encode("utf-8"))
+        stream.write(as_utf8(text))
+
+
+def as_utf8(text: str) -> bytes:
+    """UTF-8; what is no text (a file name in another encoding) becomes a question mark."""
+    return text.encode("utf-8", "replace")
 
 
 class TableWriter:
@@ -89,7 +69,7 @@ class TableWriter:
 
     def write(self, batch: Any) -> None:
         if self._writer is None:
-            self._writer = self._open(batch.schema)
+            self._writer = self._open(batch.schema.with_metadata({SIGN: SIGN}))
         self._writer.write_batch(batch)
 
     def close(self) -> None:
@@ -111,6 +91,7 @@ class TableWriter:
 def output_format(path: str | os.PathLike[str]) -> str:
     """csv, tsv, parquet or arrow by the ending; scores are not written as LIBSVM."""
     kind = detect_format(path)
-    if kind == "libsvm" or Path(path).suffix.lower() == ".gz":
+    compressed = Path(path).suffix.lower() in COMPRESSIONS
+    if kind not in {"csv", "tsv", "parquet", "arrow"} or compressed:
         raise InputError(f"Scores cannot be written as '{path}'; use .csv, .tsv, .parquet, .arrow.")
     return kind

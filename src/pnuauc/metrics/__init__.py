@@ -8,11 +8,10 @@ from pnuauc.metrics._counts import ScoreCounts
 from pnuauc.metrics._display import RocEstimateDisplay
 from pnuauc.metrics._estimate import (
     AUCEstimate,
-    PriorSensitivity,
     auc_estimate,
     auc_from_counts,
-    prior_sensitivity,
 )
+from pnuauc.metrics._held_out import held_out_scores
 from pnuauc.metrics._proportions import Interval
 from pnuauc.metrics._roc import (
     RocEstimate,
@@ -21,6 +20,7 @@ from pnuauc.metrics._roc import (
     threshold_estimate,
 )
 from pnuauc.metrics._scorers import AUCScorer, make_auc_scorer
+from pnuauc.metrics._sensitivity import PriorSensitivity, prior_sensitivity
 from pnuauc.metrics._splitters import RoleStratifiedKFold, RoleStratifiedShuffleSplit
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "auc_estimate",
     "auc_from_counts",
     "compare_auc",
+    "held_out_scores",
     "make_auc_scorer",
     "prior_sensitivity",
     "roc_curve_estimate",

@@ -13,17 +13,11 @@ from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics._counts import Floats, ScoreCounts, check_scores
-from pnuauc.metrics._estimate import (
-    METHODS,
-    PAIRS,
-    Analysis,
-    analyse,
-    choose_method,
-)
+from pnuauc.metrics._estimate import METHODS, PAIRS, choose_method
 from pnuauc.metrics._interval import check_level, satterthwaite, t_quantile
 from pnuauc.metrics._moments import SINGLES, moments_of, raw_to_auc
 from pnuauc.metrics._prior import known_prior
-from pnuauc.metrics._weights import combination_weights, steadied_covariance
+from pnuauc.metrics._weights import weigh
 
 __all__ = ["AUCComparison", "compare_auc"]
 
@@ -105,27 +99,50 @@ def compare_auc(
     n = roles.counts
     method, notes = _choose(method, n, known)
     base = method.removesuffix("_raw")
-    slope, offset = raw_to_auc(known.value if known else None)
-    if method.endswith("_raw"):
-        slope, offset = np.ones(3), np.zeros(3)
     by_role, raw_a, raw_b = _paired(roles, a, b)
-    scale = np.nan_to_num(slope)
-    by_role = by_role * np.outer(scale, scale)
-    values_a, values_b = slope * raw_a - offset, slope * raw_b - offset
     if base == "combined":
         weights, note = _common_weights(roles, a, b, known, by_role)
         notes.append(note)
     else:
         weights = np.eye(3)[SINGLES.index(base)]
-    used = np.flatnonzero(weights)
-    totals = [float(weights[used] @ v[used]) for v in (values_a, values_b)]
-    parts = np.einsum("i,rij,j->r", weights, by_role, weights)
-    # the prior only scales a difference, so it widens the interval but not the test
-    error = 0.0 if known is None else known.std_error
-    gradient = np.nan_to_num((values_a - values_b) * np.array([0.0, scale[1], -scale[2]]))
-    return _result(
-        totals, parts, n, float(weights @ gradient) * error, level, method, weights, notes
-    )
+    shares, mass, slopes = _slopes(method, known, weights)
+    # the prior only scales a difference: sampling error at the mean slope, its own error on top
+    raw_weights = weights * (mass @ slopes)
+    parts = np.einsum("i,rij,j->r", raw_weights, by_role, raw_weights)
+    gap = np.nan_to_num(raw_a - raw_b)
+    per_prior = slopes @ (weights * gap)
+    scatter = float(np.sqrt(mass @ (per_prior - mass @ per_prior) ** 2))
+    totals = [_on_average(method, weights, raw, shares, mass) for raw in (raw_a, raw_b)]
+    difference = float(mass @ per_prior)
+    return _result(difference, totals, parts, n, scatter, level, method, weights, notes)
+
+
+def _slopes(
+    method: str, prior: ClassPrior | None, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Nodes of the prior, their mass, and the slope of each estimate's AUC in its pair share."""
+    if method.endswith("_raw") or prior is None or not weights[1:].any():
+        return np.array([np.nan]), np.ones(1), np.ones((1, 3))
+    shares, mass = prior.nodes()
+    usable = np.ones(len(shares), dtype=bool)
+    if weights[1] != 0.0:
+        usable &= shares < 1.0
+    if weights[2] != 0.0:
+        usable &= shares > 0.0
+    if not usable.any():
+        raise ValueError(f"method={method!r} is undefined at prior={prior.value:g}.")
+    shares, mass = shares[usable], mass[usable] / mass[usable].sum()
+    return shares, mass, np.stack([np.nan_to_num(raw_to_auc(float(t))[0]) for t in shares])
+
+
+def _on_average(method: str, weights: Floats, raw: Floats, shares: Floats, mass: Floats) -> float:
+    """One model's own value: on the scale of the method, an AUC moved inside [0, 1]."""
+    used = weights != 0.0
+    if np.isnan(shares[0]):
+        return float(weights[used] @ raw[used])
+    scales = [raw_to_auc(float(t)) for t in shares]
+    values = [float(weights[used] @ (slope * raw - offset)[used]) for slope, offset in scales]
+    return float(mass @ np.clip(values, 0.0, 1.0))
 
 
 def _choose(
@@ -197,28 +214,22 @@ def _common_weights(
     models make it close to singular, and the weights wild.
     """
     assert prior is not None
-    own = [_own_weights(ScoreCounts.from_roles(roles, s), prior) for s in (a, b)]
+    counts = [ScoreCounts.from_roles(roles, s) for s in (a, b)]
+    own = [weigh(c, moments_of(c), prior).weights for c in counts]
     weights = np.mean(own, axis=0)
-    covariance = by_role.sum(axis=0)
     usable = np.flatnonzero(np.all(np.array(own) != 0.0, axis=0))
+    slope = np.nan_to_num(raw_to_auc(prior.value)[0])
+    covariance = by_role.sum(axis=0) * np.outer(slope, slope)
+    if not len(usable):
+        return weights, "The same weights are used for both models."
     best = int(usable[np.argmin(np.diag(covariance)[usable])])
     if covariance[best, best] < weights @ covariance @ weights:
         return np.eye(3)[best], f"For this difference {SINGLES[best]!r} alone is tightest."
     return weights, "The same weights are used for both models."
 
 
-def _own_weights(counts: ScoreCounts, prior: ClassPrior) -> Floats:
-    analysis: Analysis = analyse(moments_of(counts), prior)
-    finite = np.flatnonzero(np.isfinite(analysis.values))
-    inside = min(max(prior.value, 1e-6), 1.0 - 1e-6)
-    best = finite[np.argmin(np.diag(analysis.covariance)[finite])]
-    steady = steadied_covariance(counts, inside, float(analysis.values[best]))
-    weights = np.zeros(3)
-    weights[finite] = combination_weights(steady[np.ix_(finite, finite)])
-    return weights
-
-
 def _result(
+    difference: float,
     totals: list[float],
     parts: Floats,
     n: tuple[int, int, int],
@@ -228,7 +239,6 @@ def _result(
     weights: Floats,
     notes: list[str],
 ) -> AUCComparison:
-    difference = totals[0] - totals[1]
     sampling = float(np.sqrt(parts.sum()))
     df = satterthwaite(parts, n)
     if sampling > 0:

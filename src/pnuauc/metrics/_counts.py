@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pnuauc._shown import ShownAsTable
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
 __all__ = ["ScoreCounts", "check_scores"]
@@ -25,6 +26,8 @@ Counts: TypeAlias = NDArray[np.int64]
 
 def check_scores(scores: ArrayLike, n_rows: int | None = None, name: str = "scores") -> Floats:
     """One-dimensional float scores without NaN; infinities are allowed, only order counts."""
+    if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
+        raise ValueError(f"{name} holds masked values; drop or score these rows first.")
     values = np.asarray(scores)
     if values.dtype == object or values.dtype.kind not in "biuf":
         try:
@@ -43,11 +46,19 @@ def check_scores(scores: ArrayLike, n_rows: int | None = None, name: str = "scor
     if values.dtype.kind == "f" and np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise ValueError(f"{name} holds NaN (first in row {row}); drop or score these rows first.")
-    return values.astype(np.float64, copy=False)
+    floats = values.astype(np.float64, copy=False)
+    # above 2**53 two whole numbers may become one float, and what was ranked would be tied
+    large = values.dtype.kind in "iu" and len(values) and np.abs(floats).max() >= 2.0**53
+    if large and len(np.unique(floats)) < len(np.unique(values)):
+        raise ValueError(
+            f"{name} holds whole numbers above 2**53 that floats cannot tell apart; pass their "
+            "ranks, as only the order counts."
+        )
+    return floats
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreCounts(ShownAsTable):
     """How many rows of each role lie in each of the 2K + 1 cells cut by K anchors.
 
     Mergeable: ``a + b`` are the counts of both blocks' rows together, exactly. All blocks must

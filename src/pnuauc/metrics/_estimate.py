@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,39 +11,33 @@ from numpy.typing import ArrayLike
 
 from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
-from pnuauc.exceptions import MissingRoleError
+from pnuauc.exceptions import MissingRoleError, PriorRefutedError
 from pnuauc.labels import ROLES
+from pnuauc.metrics._conditional import Conditional, conditional, mixture_limits
 from pnuauc.metrics._counts import Floats, ScoreCounts
-from pnuauc.metrics._interval import (
-    check_level,
-    logit_t_interval,
-    perfect_interval,
-    satterthwaite,
-    t_quantile,
-)
-from pnuauc.metrics._moments import SINGLES, Moments3, moments_of, raw_to_auc
+from pnuauc.metrics._interval import check_level
+from pnuauc.metrics._moments import SINGLES, PairShares, moments_of, raw_to_auc
 from pnuauc.metrics._prior import known_prior, missing_prior
-from pnuauc.metrics._weights import combination_weights, steadied_covariance
+from pnuauc.metrics._weights import Weighed, weigh
 
 __all__ = [
+    "CROSS_FIT_VARIANCE",
     "METHODS",
     "AUCEstimate",
-    "PriorSensitivity",
     "auc_estimate",
     "auc_from_counts",
-    "prior_sensitivity",
+    "unbiased_auc",
 ]
 
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
 PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
-# The combination's variance is raised by 1 + 3/df: weights that were chosen on the same rows make
-# it read too low (two free weights alone cost 2/df). ``python -m experiments coverage`` holds the
-# result against the simulated error; ``--seed`` draws anew.
-_WEIGHTS_COST = 3.0
-# A combination whose own standard error reads larger than the best single one's by this factor is
-# refused: its model is wrong for these scores. Below it the reading is mostly noise, and following
-# it would make the estimate itself vary more.
-_CLEARLY_WIDER = 1.5
+#: Scores of refits scatter more than independent ones: each labelled row also trained the models
+#: that scored the others. The factor was read off ``experiments/truth.py`` (docs/truth.md).
+CROSS_FIT_VARIANCE = 1.5
+# "auto" takes unlabelled rows in only where the interval becomes clearly narrower: an interval that
+# was chosen for being narrow is too narrow, and the prior's error is not independent of the scores.
+_CLEARLY_NARROWER = 0.9
+_NODES = 21
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,8 +47,9 @@ class AUCEstimate(ShownAsTable):
     Attributes
     ----------
     value : float
-        Estimate. Unbiased, hence PU, NU and combined values may lie slightly outside [0, 1].
+        Estimate, inside [0, 1]; an uncertain prior is averaged over.
     std_error : float
+        Read off the rows; 0 where no pair is misranked, and then the interval says more.
     low, high : float
         Limits of the confidence interval, inside [0, 1].
     level : float
@@ -68,6 +63,9 @@ class AUCEstimate(ShownAsTable):
         Share of positives inside U that was used, and its standard error (0: taken as known).
     notes : tuple of str
         What was assumed or decided, one sentence each.
+    unbiased : float or None
+        The estimate at the prior's own value, which may lie outside [0, 1]. For averages over many
+        tables or folds: there, a value that was moved inside would be biased.
     """
 
     value: float
@@ -83,6 +81,7 @@ class AUCEstimate(ShownAsTable):
     prior: float | None = None
     prior_std_error: float | None = None
     notes: tuple[str, ...] = field(default=())
+    unbiased: float | None = None
 
     def __repr__(self) -> str:
         prior = "" if self.prior is None else f", prior={self.prior:.4g}"
@@ -100,54 +99,6 @@ class AUCEstimate(ShownAsTable):
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class Analysis:
-    """The three estimates on the AUC scale, with everything an interval needs."""
-
-    moments: Moments3
-    prior: ClassPrior | None
-    values: Floats
-    by_role: Floats
-    prior_covariance: Floats
-    bounds: tuple[tuple[float, float], ...]
-
-    @property
-    def covariance(self) -> Floats:
-        return np.asarray(self.by_role.sum(axis=0) + self.prior_covariance)
-
-    def degrees_of_freedom(self, weights: Floats) -> float:
-        """Satterthwaite's, of the sampling part; an uncertain prior adds known variance."""
-        parts = np.einsum("i,rij,j->r", weights, self.by_role, weights)
-        extra = float(weights @ self.prior_covariance @ weights)
-        df = satterthwaite(parts, self.moments.n)
-        sampling = float(parts.sum())
-        return df * ((sampling + extra) / sampling) ** 2 if sampling > 0 else np.inf
-
-
-def analyse(moments: Moments3, prior: ClassPrior | None) -> Analysis:
-    """Raw pair means -> AUC scale, the prior's own error by the delta method.
-
-    d AUC_PU / d prior = (AUC - 1/2) / (1 - prior); d AUC_NU / d prior = (1/2 - AUC) / prior.
-    """
-    slope, offset = raw_to_auc(None if prior is None else prior.value)
-    values = slope * moments.raw - offset
-    scale = np.nan_to_num(slope)
-    gradient = np.zeros(3)
-    error = 0.0
-    if prior is not None and prior.std_error > 0:
-        error = prior.std_error
-        gradient = np.nan_to_num((values - 0.5) * np.array([0.0, scale[1], -scale[2]]))
-    bounds = tuple((-float(o), float(s - o)) for s, o in zip(slope, offset, strict=True))
-    return Analysis(
-        moments,
-        prior,
-        values,
-        moments.by_role * np.outer(scale, scale),
-        np.outer(gradient, gradient) * error**2,
-        bounds,
-    )
-
-
 def auc_estimate(
     y: Any,
     scores: ArrayLike,
@@ -156,20 +107,25 @@ def auc_estimate(
     level: float = 0.95,
     *,
     prior_level: float = 0.95,
+    variance_factor: float = 1.0,
     **label_codes: Any,
 ) -> AUCEstimate:
     """AUC = P(score of a positive > score of a negative) + P(tie)/2, from what is labelled.
 
     With A_XY the share of pairs (x, y) that x wins, ties one half:
 
-    - "pn": A_PN, the usual AUC; variance of DeLong et al. (1988);
+    - "pn": A_PN, the usual AUC; standard error of DeLong et al. (1988);
     - "pu": (A_PU - prior/2) / (1 - prior): needs no negative at all;
     - "nu": (A_UN - (1 - prior)/2) / prior: needs no positive;
-    - "combined": their minimum-variance unbiased combination, weights from their covariance
-      matrix; standard error never above the best single one's;
+    - "combined": their minimum-variance combination, weights from their covariance matrix;
     - "pu_raw", "nu_raw": A_PU, A_UN themselves. Not an AUC, but they rank models as PU and NU
       do, whatever the prior;
-    - "auto": "combined" where P, N, U and a prior are there, else the one the data allows.
+    - "auto": the one the data allows; with P, N, U and a prior "combined" where the unlabelled rows
+      make the interval clearly narrower, else "pn".
+
+    An uncertain prior is integrated over: the limits are those of the mixture, over the prior's
+    distribution, of what the scores say at each prior. No prior is clamped. A prior under which no
+    AUC in [0, 1] fits the scores is refuted.
 
     Cost: one sort of the scores, O(n log n); no pairs are formed and ties are exact.
 
@@ -186,9 +142,12 @@ def auc_estimate(
         independent of the scores' sampling error.
     method : str
     level : float
-        Confidence of the interval: t quantile, Satterthwaite's degrees of freedom, logit scale.
+        Confidence of the interval (see :mod:`pnuauc.metrics._conditional`).
     prior_level : float
         Confidence of ``prior`` when it is an interval.
+    variance_factor : float
+        Raises the variance for scores that are less than independent: ``CROSS_FIT_VARIANCE`` for
+        scores of refits, more where rows occur several times.
     **label_codes
         ``positive_label``, ``negative_label``, ``unlabeled_label`` as in
         :func:`pnuauc.labels.read_roles`.
@@ -196,6 +155,11 @@ def auc_estimate(
     Returns
     -------
     AUCEstimate
+
+    Raises
+    ------
+    PriorRefutedError
+        When the scores rule the prior out and the method cannot do without it.
 
     Examples
     --------
@@ -206,7 +170,9 @@ def auc_estimate(
     ('pu', 0.9167)
     """
     counts = ScoreCounts.from_rows(y, scores, **label_codes)
-    return auc_from_counts(counts, prior, method, level, prior_level=prior_level)
+    return auc_from_counts(
+        counts, prior, method, level, prior_level=prior_level, variance_factor=variance_factor
+    )
 
 
 def auc_from_counts(
@@ -216,19 +182,47 @@ def auc_from_counts(
     level: float = 0.95,
     *,
     prior_level: float = 0.95,
+    variance_factor: float = 1.0,
 ) -> AUCEstimate:
     """As :func:`auc_estimate`, from the merged counts of blocks or shards; the same digits."""
     check_level(level)
+    if not variance_factor >= 1.0:
+        raise ValueError(f"variance_factor must be at least 1, got {variance_factor}.")
     known = known_prior(prior, prior_level)
     moments = moments_of(counts)
     chosen, notes = choose_method(method, moments.n, known)
-    notes += _size_notes(chosen, moments.n)
+    ask = _Question(counts, moments, known, level, variance_factor)
+    if _all_equal(counts):
+        return _undecided(ask, chosen, notes)
     if chosen.endswith("_raw"):
-        return _raw(moments, chosen, level, notes)
-    analysis = analyse(moments, known)
+        return _raw(ask, chosen, notes)
+    if chosen != "combined":
+        return _single(ask, chosen, notes)
+    if method == "auto":
+        return _sharpest(ask, notes)
+    return _combined(ask, notes)
+
+
+def unbiased_auc(counts: ScoreCounts, prior: Any = None, method: str = "auto") -> float:
+    """The estimate at the prior's own value, without an interval; it may lie outside [0, 1].
+
+    To rank models or to average over folds: it is linear in the pair shares, and no prior refutes
+    it.
+    """
+    known = known_prior(prior)
+    moments = moments_of(counts)
+    chosen, _ = choose_method(method, moments.n, known)
+    name = chosen.removesuffix("_raw")
+    if chosen.endswith("_raw") or name == "pn":
+        return float(moments.raw[SINGLES.index(name)])
+    assert known is not None
+    slope, offset = raw_to_auc(known.value)
+    values = slope * moments.raw - offset
     if chosen == "combined":
-        return _combined(analysis, counts, level, notes)
-    return _single(analysis, chosen, level, notes)
+        weights = weigh(counts, moments, ClassPrior.known(known.value)).weights
+        used = weights != 0.0
+        return float(weights[used] @ values[used])
+    return float(values[SINGLES.index(name)])
 
 
 def choose_method(
@@ -253,7 +247,6 @@ def choose_method(
             notes.append("auto chose 'pn': without a prior the unlabelled rows are not used.")
         else:
             method = "combined"
-            notes.append("auto chose 'combined': P, N, U and a prior are there.")
     elif method == "combined" and len(possible) == 1:
         method = possible[0]
         notes.append(f"Only {method!r} is possible, so 'combined' is {method!r}: {counts}.")
@@ -264,7 +257,7 @@ def choose_method(
     if method in {"pu", "nu", "combined"} and prior is None:
         raise missing_prior(f"method={method!r}")
     undefined = {"pu": 1.0, "nu": 0.0}
-    if prior is not None and undefined.get(method) == prior.value:
+    if prior is not None and prior.std_error == 0 and undefined.get(method) == prior.value:
         raise ValueError(f"method={method!r} is undefined at prior={prior.value:g}.")
     return method, notes
 
@@ -283,168 +276,224 @@ def _size_notes(method: str, n: tuple[int, int, int]) -> list[str]:
     return notes
 
 
-def _raw(moments: Moments3, method: str, level: float, notes: list[str]) -> AUCEstimate:
-    k = SINGLES.index(method.removesuffix("_raw"))
-    identity = Analysis(
-        moments, None, moments.raw, moments.by_role, np.zeros((3, 3)), ((0.0, 1.0),) * 3
-    )
-    rival = "an unlabelled row" if k == 1 else "a negative"
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """Scores, prior and confidence of one request."""
+
+    counts: ScoreCounts
+    moments: PairShares
+    prior: ClassPrior | None
+    level: float
+    variance_factor: float
+
+    def nodes(self) -> tuple[Floats, Floats]:
+        assert self.prior is not None
+        return self.prior.nodes(_NODES)
+
+    def at(self, prior: float | None, weights: Floats) -> Conditional:
+        return conditional(self.moments, prior, weights, self.variance_factor)
+
+    def row_variance(self, prior: float | None, weights: Floats) -> float:
+        """Variance of the estimate at one prior, as the rows show it."""
+        raw_weights = np.nan_to_num(raw_to_auc(prior)[0]) * weights
+        total = raw_weights @ self.moments.by_role.sum(axis=0) @ raw_weights
+        return self.variance_factor * float(total)
+
+
+def _all_equal(counts: ScoreCounts) -> bool:
+    """Whether every row has the same score."""
+    return len(counts.anchors) == 1 and not counts.unlabeled[[0, 2]].any()
+
+
+def _undecided(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
+    """Equal scores rank nothing, in this table or another: the AUC is one half, for certain."""
+    notes.append("All scores are equal: every pair is a tie.")
+    first = next(k for k in range(3) if np.isfinite(ask.moments.raw[k]))
+    name = method.removesuffix("_raw")
+    weights = np.eye(3)[first if name == "combined" else SINGLES.index(name)]
+    return _result(ask, method, weights, 0.5, 0.0, (0.5, 0.5), 0.5, notes)
+
+
+def _raw(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
+    name = method.removesuffix("_raw")
+    rival = "an unlabelled row" if name == "pu" else "a negative"
     notes.append(f"{method!r} is the share of pairs won against {rival}, not an AUC.")
-    return _single(identity, SINGLES[k], level, notes, name=method)
-
-
-def _single(
-    analysis: Analysis, method: str, level: float, notes: list[str], name: str | None = None
-) -> AUCEstimate:
-    k = SINGLES.index(method)
+    notes += _size_notes(method, ask.moments.n)
+    k = SINGLES.index(name)
     weights = np.eye(3)[k]
-    raw, n = float(analysis.moments.raw[k]), analysis.moments.n
-    std_error = float(np.sqrt(analysis.covariance[k, k]))
-    low, high = analysis.bounds[k]
-    if analysis.by_role[:, k, k].sum() <= 0 and raw in (0.0, 1.0):
-        pairs = min(n[r] for r in PAIRS[method])
-        limits = np.array(perfect_interval(raw, pairs, level)) * (high - low) + low
-        limits += np.array([-1.0, 1.0]) * t_quantile(level, np.inf) * std_error
-        interval = tuple(float(v) for v in np.clip(limits, 0.0, 1.0))
-        notes.append(
-            "Not one pair is misranked, so the variance estimate is zero; the interval is the "
-            f"exact one from {pairs} independent pairs."
-        )
-    else:
-        df = analysis.degrees_of_freedom(weights)
-        value = float(analysis.values[k])
-        interval = logit_t_interval(value, std_error, df, level, (low, high))
-    return _result(analysis, name or method, weights, std_error, interval, level, notes)
+    # a share of pairs between two samples, whatever they hold: read as P against N
+    pair = [ask.moments.by_role[r][k, k] for r in PAIRS[name]]
+    as_pn = np.zeros((3, 3, 3))
+    as_pn[0][0, 0], as_pn[1][0, 0] = pair
+    n = tuple(ask.moments.n[r] for r in PAIRS[name])
+    moments = PairShares(np.array([ask.moments.raw[k], np.nan, np.nan]), as_pn, (n[0], n[1], 0))
+    found = conditional(moments, None, np.eye(3)[0], ask.variance_factor)
+    limits = found.limits(ask.level)
+    assert limits is not None  # a share of pairs lies inside [0, 1]
+    variance = ask.variance_factor * float(sum(pair))
+    return _result(ask, method, weights, found.value, variance, limits, found.value, notes)
 
 
-def _combined(
-    analysis: Analysis, counts: ScoreCounts, level: float, notes: list[str]
+def _single(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
+    weights = np.eye(3)[SINGLES.index(method)]
+    notes += _size_notes(method, ask.moments.n)
+    if method == "pn":
+        return _known(ask, method, None, weights, notes)
+    return _mixed(ask, method, weights, notes)
+
+
+def _known(
+    ask: _Question, method: str, prior: float | None, weights: Floats, notes: list[str]
 ) -> AUCEstimate:
-    available = np.flatnonzero(np.isfinite(analysis.values))
-    seen = [k for k in available if analysis.by_role[:, k, k].sum() > 0]
-    if not seen:
-        notes.append("No estimate shows any spread, so there is nothing to combine.")
-        return _single(analysis, SINGLES[available[0]], level, notes)
-    covariance = analysis.covariance
-    best = min(seen, key=lambda k: covariance[k, k])
-    weights = _weights_of(analysis, counts, available, float(analysis.values[best]))
-    least = float(covariance[best, best])
-    if weights @ covariance @ weights > _CLEARLY_WIDER**2 * least:
-        weights = np.eye(3)[best]
-    df = analysis.degrees_of_freedom(weights)
-    variance = float(weights @ covariance @ weights) * (1.0 + _WEIGHTS_COST / df)
-    if variance >= least:
-        variance = least
-        notes.append(f"No combination reads tighter than {SINGLES[best]!r} alone.")
-    std_error = float(np.sqrt(variance))
-    notes.append(_unlabelled_note(std_error, float(np.sqrt(covariance[0, 0]))))
-    value = float(weights[available] @ analysis.values[available])
-    interval = logit_t_interval(value, std_error, df, level, (0.0, 1.0))
-    return _result(analysis, "combined", weights, std_error, interval, level, notes)
+    """The estimate at one prior, or PN, which needs none."""
+    found = ask.at(prior, weights)
+    limits = found.limits(ask.level)
+    if limits is None:
+        assert prior is not None
+        raise _refuted(ask, method)
+    variance = ask.row_variance(prior, weights)
+    if variance <= 0.0 and found.value in (0.0, 1.0):
+        notes.append(
+            "Not one pair is misranked, so the standard error reads zero; the interval is the one "
+            "that so many rows allow."
+        )
+    return _result(ask, method, weights, found.value, variance, limits, found.value, notes)
 
 
-def _weights_of(analysis: Analysis, counts: ScoreCounts, available: Any, auc: float) -> Floats:
-    """Weights of (PN, PU, NU), shape (3,), from the steadied covariance and the prior's error."""
-    assert analysis.prior is not None
-    # at a prior of exactly 0 or 1 one estimate is undefined and left out, but the model needs (0,1)
-    inside = min(max(analysis.prior.value, 1e-6), 1.0 - 1e-6)
-    steady = steadied_covariance(counts, inside, auc) + analysis.prior_covariance
-    weights = np.zeros(3)
-    weights[available] = combination_weights(steady[np.ix_(available, available)])
-    return weights
+def _mixed(ask: _Question, method: str, weights: Floats, notes: list[str]) -> AUCEstimate:
+    """The mixture over the prior's distribution of the estimates at each prior."""
+    assert ask.prior is not None
+    shares, mass = ask.nodes()
+    usable = _usable(shares, weights)
+    if not usable.any():
+        raise ValueError(f"method={method!r} is undefined at prior={ask.prior.value:g}.")
+    shares, mass = shares[usable], mass[usable] / mass[usable].sum()
+    if len(shares) == 1:
+        return _known(ask, method, float(shares[0]), weights, notes)
+    parts = [ask.at(float(share), weights) for share in shares]
+    mixed = mixture_limits(parts, mass, ask.level)
+    if mixed is None:
+        raise _refuted(ask, method)
+    low, high, kept = mixed
+    inside = np.clip([part.value for part in parts], 0.0, 1.0)
+    value = float(min(max(kept @ inside, low), high))
+    rows = np.array([ask.row_variance(float(share), weights) for share in shares])
+    variance = float(kept @ (rows + (inside - kept @ inside) ** 2))
+    at_value = (
+        ask.at(ask.prior.value, weights).value
+        if _usable(np.array([ask.prior.value]), weights).all()
+        else None
+    )
+    return _result(ask, method, weights, value, variance, (low, high), at_value, notes)
 
 
-def _unlabelled_note(std_error: float, pn_error: float) -> str:
-    if pn_error <= 0:
-        return "Positives and negatives alone show no misranked pair; their error is not compared."
-    ratio = std_error / pn_error
+def _usable(shares: Floats, weights: Floats) -> Any:
+    """Priors at which every estimate with a weight is defined: PU needs < 1, NU needs > 0."""
+    usable = np.ones(len(shares), dtype=bool)
+    if weights[1] != 0.0:
+        usable &= shares < 1.0
+    if weights[2] != 0.0:
+        usable &= shares > 0.0
+    return usable
+
+
+def _combined(ask: _Question, notes: list[str]) -> AUCEstimate:
+    assert ask.prior is not None
+    weighed: Weighed = weigh(ask.counts, ask.moments, ask.prior)
+    notes += _size_notes("combined", ask.moments.n)
+    if weighed.note:
+        notes.append(weighed.note)
+    result = _mixed(ask, "combined", weighed.weights, notes)
+    notes.append(_unlabelled_note(result, _pn(ask)))
+    return _with_notes(result, notes)
+
+
+def _sharpest(ask: _Question, notes: list[str]) -> AUCEstimate:
+    """ "combined" if the unlabelled rows make the interval clearly narrower, else "pn"."""
+    assert ask.prior is not None
+    alone = _pn(ask)
+    if not ask.prior.identified:
+        reason = "the prior cannot be told from these labels"
+    else:
+        try:
+            _mixed(ask, "pu", np.eye(3)[1], [])  # a refuted prior is no part of any combination
+            both = _combined(ask, [*notes, "auto chose 'combined': P, N, U and a prior are there."])
+        except PriorRefutedError as error:
+            reason = str(error).rstrip(".")
+        else:
+            if both.high - both.low <= _CLEARLY_NARROWER * (alone.high - alone.low):
+                return both
+            reason = "they would not make the interval clearly narrower"
+    chosen = f"auto chose 'pn': the unlabelled rows are left out, because {reason}."
+    return _with_notes(alone, [*notes, chosen, *_size_notes("pn", ask.moments.n)])
+
+
+def _pn(ask: _Question) -> AUCEstimate:
+    return _known(ask, "pn", None, np.eye(3)[0], [])
+
+
+def _with_notes(result: AUCEstimate, notes: list[str]) -> AUCEstimate:
+    return replace(result, notes=tuple(dict.fromkeys([*notes, *result.notes])))
+
+
+def _unlabelled_note(both: AUCEstimate, alone: AUCEstimate) -> str:
+    ratio = (both.high - both.low) / max(alone.high - alone.low, 1e-12)
     if ratio > 0.95:
         return (
-            f"The unlabelled rows help little here: the standard error is {ratio:.2f} of that "
-            "from positives and negatives alone."
+            f"The unlabelled rows help little here: the interval is {ratio:.2f} times as wide as "
+            "that from positives and negatives alone."
         )
     return (
-        f"The unlabelled rows cut the standard error to {ratio:.2f} of that from positives and "
-        "negatives alone."
+        f"The unlabelled rows cut the width of the interval to {ratio:.2f} of that from positives "
+        "and negatives alone."
+    )
+
+
+def _refuted(ask: _Question, method: str) -> PriorRefutedError:
+    assert ask.prior is not None
+    raw = ask.moments.raw
+    if method == "nu" or np.isnan(raw[1]):
+        seen = f"unlabelled rows beat negatives in {raw[2]:.1%} of pairs"
+    else:
+        seen = f"positives beat unlabelled rows in {raw[1]:.1%} of pairs"
+    return PriorRefutedError(
+        f"A prior of {ask.prior.value:.3g} is refuted by these scores: {seen}, and no AUC between "
+        "0 and 1 goes with that."
     )
 
 
 def _result(
-    analysis: Analysis,
+    ask: _Question,
     method: str,
     weights: Floats,
-    std_error: float,
-    interval: tuple[float, ...],
-    level: float,
+    value: float,
+    variance: float,
+    limits: tuple[float, float],
+    unbiased: float | None,
     notes: list[str],
 ) -> AUCEstimate:
-    used = np.flatnonzero(weights)
-    value = float(weights[used] @ analysis.values[used])
-    prior = analysis.prior if method != "pn" else None
-    if not method.endswith("_raw") and not 0.0 <= value <= 1.0:
+    prior = None if method == "pn" or method.endswith("_raw") else ask.prior
+    inside = min(max(value, 0.0), 1.0)
+    if inside != value:
         notes.append(
-            "The unbiased estimate lies outside [0, 1]; it is kept, the interval is cut. Check "
-            "the prior if this is far outside."
+            f"The unbiased estimate is {value:.3f}; the nearest AUC is {inside:.0f}. Check the "
+            "prior if this is far outside."
         )
-    named = SINGLES if method == "combined" else [SINGLES[k] for k in used]
+    named = SINGLES if method == "combined" else [SINGLES[k] for k in np.flatnonzero(weights)]
+    n = ask.moments.n
     return AUCEstimate(
-        value=value,
-        std_error=std_error,
-        low=interval[0],
-        high=interval[1],
-        level=level,
+        value=inside,
+        std_error=float(np.sqrt(max(variance, 0.0))),
+        low=min(limits[0], inside),
+        high=max(limits[1], inside),
+        level=ask.level,
         method=method,
         weights={name: float(weights[SINGLES.index(name)]) for name in named},
-        n_positive=analysis.moments.n[0],
-        n_negative=analysis.moments.n[1],
-        n_unlabeled=analysis.moments.n[2],
+        n_positive=n[0],
+        n_negative=n[1],
+        n_unlabeled=n[2],
         prior=None if prior is None else prior.value,
         prior_std_error=None if prior is None else prior.std_error,
         notes=tuple(notes),
+        unbiased=unbiased,
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PriorSensitivity(ShownAsTable):
-    """The same AUC under many priors; arrays of one length, in the order of ``priors``."""
-
-    priors: Floats
-    value: Floats
-    std_error: Floats
-    low: Floats
-    high: Floats
-    method: str
-    level: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Lists and plain values: ready for JSON or a data frame."""
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
-
-
-def prior_sensitivity(
-    y: Any,
-    scores: ArrayLike,
-    priors: ArrayLike | None = None,
-    method: str = "auto",
-    level: float = 0.95,
-    **label_codes: Any,
-) -> PriorSensitivity:
-    """:func:`auc_estimate` as a function of the prior: value and band, scores sorted once.
-
-    Parameters
-    ----------
-    y, scores, method, level, **label_codes
-        As in :func:`auc_estimate`.
-    priors : array-like, shape (m,), optional
-        Shares of positives **inside the unlabelled rows**; 0.02, 0.04, ..., 0.5 by default.
-    """
-    counts = ScoreCounts.from_rows(y, scores, **label_codes)
-    grid = np.linspace(0.02, 0.5, 25) if priors is None else np.asarray(priors, dtype=float)
-    if grid.ndim != 1 or len(grid) == 0:
-        raise ValueError("priors must be a one-dimensional list of at least one prior.")
-    results = [auc_from_counts(counts, float(prior), method, level) for prior in grid]
-    columns = {
-        name: np.array([getattr(r, name) for r in results])
-        for name in ("value", "std_error", "low", "high")
-    }
-    return PriorSensitivity(priors=grid, method=results[0].method, level=level, **columns)

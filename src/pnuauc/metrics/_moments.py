@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from pnuauc.metrics._counts import Counts, Floats, ScoreCounts
 
-__all__ = ["SINGLES", "Moments3", "moments_of", "placements", "raw_to_auc", "role_covariance"]
+__all__ = ["SINGLES", "PairShares", "moments_of", "placements", "raw_to_auc", "role_covariance"]
 
 SINGLES = ("pn", "pu", "nu")
 
 
 @dataclass(frozen=True, eq=False)
-class Moments3:
+class PairShares:
     """Raw pair means of (P over N, P over U, U over N), and their covariance by role.
 
     Attributes
@@ -50,7 +50,7 @@ def placements(role: Counts) -> Floats:
     return (below + 0.5 * role) / max(int(role.sum()), 1)
 
 
-def moments_of(counts: ScoreCounts) -> Moments3:
+def moments_of(counts: ScoreCounts) -> PairShares:
     """All first and second moments of the three estimates, O(K)."""
     roles = (counts.positive, counts.negative, counts.unlabeled)
     n = (counts.n_positive, counts.n_negative, counts.n_unlabeled)
@@ -70,7 +70,7 @@ def moments_of(counts: ScoreCounts) -> Moments3:
     by_role = np.stack(
         [_covariance(c, x, raw, k) for c, x, k in zip(roles, projections, uses, strict=True)]
     )
-    return Moments3(raw, by_role, n)
+    return PairShares(raw, by_role, n)
 
 
 def role_covariance(role: Counts, projections: Floats) -> Floats:

@@ -339,7 +339,7 @@ def _times_prior(lift: Interval, prior: ClassPrior, level: float) -> Interval:
 
     def limit(of_lift: float, sign: float) -> float:
         if of_lift <= 0.0 or lift.value <= 0.0 or not np.isfinite(of_lift):
-            return prior.value * of_lift * np.exp(sign * relative)
+            return float(prior.value * of_lift * np.exp(sign * relative))
         distance = np.hypot(np.log(of_lift / lift.value), relative)
         return float(value * np.exp(sign * distance))
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pnuauc._prior import ClassPrior
 from pnuauc.labels import read_roles
 from pnuauc.metrics._counts import ScoreCounts, check_scores
-from pnuauc.metrics._estimate import METHODS, auc_from_counts
+from pnuauc.metrics._estimate import METHODS, unbiased_auc
 from pnuauc.metrics._prior import known_prior
 
 __all__ = ["AUCScorer", "make_auc_scorer"]
@@ -30,13 +30,13 @@ class AUCScorer:
     ) -> float:
         if sample_weight is not None:
             raise ValueError("The AUC scorer takes no sample_weight.")
-        roles = read_roles(y, **self.label_codes)
+        roles = read_roles(y, unclear="sorted", **self.label_codes)
         scores = check_scores(_scores_of(estimator, X, roles.positive_label), len(roles))
         method = self.method
         if method == "auto" and self.prior is None and roles.setting in {"PU", "NU"}:
             method = f"{roles.setting.lower()}_raw"
         counts = ScoreCounts.from_roles(roles, scores)
-        return auc_from_counts(counts, self.prior, method).value
+        return unbiased_auc(counts, self.prior, method)
 
 
 def make_auc_scorer(
@@ -44,8 +44,9 @@ def make_auc_scorer(
 ) -> AUCScorer:
     """A scorer for ``GridSearchCV(scoring=...)``, ``cross_val_score`` and the like.
 
-    The estimate is that of :func:`pnuauc.metrics.auc_estimate` on the validation rows. On P and U
-    without a prior it is the share of pairs won ("pu_raw"), which ranks candidates exactly as the
+    The estimate is the ``unbiased`` one of :func:`pnuauc.metrics.auc_estimate` on the validation
+    rows, which may lie outside [0, 1]: moved inside, its mean over folds would be biased. On P and
+    U without a prior it is the share of pairs won ("pu_raw"), which ranks candidates exactly as the
     AUC does: **tuning on PU data needs no prior**.
 
     Scores come from ``decision_function``, else the positive class's column of ``predict_proba``,
@@ -92,7 +93,7 @@ def _scores_of(estimator: Any, X: Any, positive_label: Any) -> Any:
         )
     classes = list(getattr(estimator, "classes_", []))
     if scores.ndim == 1:
-        # a binary decision_function speaks for classes_[1]
+        # a binary decision_function is high for classes_[1]
         flipped = name == "decision_function" and len(classes) == 2 and classes[0] == positive_label
         return -scores if flipped else scores
     if positive_label not in classes:

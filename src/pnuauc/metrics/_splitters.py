@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.utils import check_random_state
 
 from pnuauc.labels import ROLES, Roles, read_roles
 
@@ -22,6 +23,7 @@ def _roles_of(splitter: Any, y: Any) -> Roles:
         positive_label=splitter.positive_label,
         negative_label=splitter.negative_label,
         unlabeled_label=splitter.unlabeled_label,
+        unclear="sorted",
     )
 
 
@@ -37,8 +39,9 @@ def _check_counts(roles: Roles, least: int, what: str) -> None:
 class RoleStratifiedKFold(StratifiedKFold):
     """K folds, stratified by role: each holds n_role / K rows of P, N and U, within one.
 
-    Unlike :class:`sklearn.model_selection.StratifiedKFold` it reads missing labels, and refuses,
-    rather than warns, when a role has fewer rows than there are folds.
+    Unlike :class:`sklearn.model_selection.StratifiedKFold` it reads missing labels, keeps groups of
+    rows together if they are given, and refuses, rather than warns, when a role has fewer rows than
+    there are folds.
 
     Parameters
     ----------
@@ -72,10 +75,75 @@ class RoleStratifiedKFold(StratifiedKFold):
         self.unlabeled_label = unlabeled_label
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
-        """Yield (train, test) row numbers; ``y`` in any coding, ``groups`` is ignored."""
+        """Yield (train, test) row numbers; ``y`` in any coding.
+
+        ``groups``, one number or name per row, keeps rows of one group in one fold: copies of a
+        row, or rows of one customer. Folds are then as even by role as the groups allow.
+        """
         roles = _roles_of(self, y)
-        _check_counts(roles, self.n_splits, f"A split into {self.n_splits} folds")
-        yield from super().split(np.zeros(len(roles)), roles.codes)
+        what = f"A split into {self.n_splits} folds"
+        if groups is None:
+            _check_counts(roles, self.n_splits, what)
+            yield from super().split(np.zeros(len(roles)), roles.codes)
+            return
+        seed = self.random_state if self.shuffle else 0
+        fold = _grouped_folds(roles.codes, groups, self.n_splits, check_random_state(seed))
+        for k in range(self.n_splits):
+            test = np.flatnonzero(fold == k)
+            missing = set(roles.codes) - set(roles.codes[fold != k])
+            if missing or not set(roles.codes) <= set(roles.codes[test]):
+                raise ValueError(
+                    f"{what} needs at least {self.n_splits} groups with rows of every role that "
+                    f"occurs; y holds {roles.describe()}: use fewer folds."
+                )
+            yield np.flatnonzero(fold != k), test
+
+
+def _grouped_folds(
+    codes: NDArray[np.int8], groups: Any, n_folds: int, rng: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Fold of each row: large groups first, each where it evens out the roles most.
+
+    What counts is the share of each role that a fold holds: three positives weigh as much as a
+    thousand unlabelled rows if the table has no more of them.
+    """
+    number = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+    role = np.unique(codes, return_inverse=True)[1].ravel()
+    n_roles = int(role.max()) + 1
+    counts = np.zeros((int(number.max()) + 1, n_roles))
+    np.add.at(counts, (number, role), 1.0)
+    shares = counts / counts.sum(axis=0)
+    single = counts.sum(axis=1) == 1
+    of_group: NDArray[np.intp] = np.zeros(len(counts), dtype=np.intp)
+    load = np.zeros((n_folds, n_roles))
+    several = rng.permutation(np.flatnonzero(~single))
+    for group in several[np.argsort(-shares[several].max(axis=1), kind="stable")]:
+        cost = (load * shares[group]).sum(axis=1)
+        best = np.flatnonzero(cost <= cost.min() + 1e-12)
+        chosen = best[np.argmin(load[best].sum(axis=1))]
+        of_group[group] = chosen
+        load[chosen] += shares[group]
+    for r in range(n_roles):
+        ones = rng.permutation(np.flatnonzero(single & (counts[:, r] == 1)))
+        of_group[ones] = _filled(load[:, r] * counts[:, r].sum(), len(ones))
+    return of_group[number]
+
+
+def _filled(load: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+    """Folds for n single rows, so that the fullest and the emptiest fold differ least."""
+    out: NDArray[np.intp] = np.empty(n, dtype=np.intp)
+    level = np.round(load).astype(np.intp)
+    # the emptiest folds are raised to a common level, then filled in turn
+    order = np.argsort(level, kind="stable")
+    done = 0
+    for k in range(1, len(order)):
+        gap = int(level[order[k]] - level[order[0]])
+        need = min(gap * k, n - done)
+        out[done : done + need] = np.resize(order[:k], need)
+        level[order[:k]] += gap
+        done += need
+    out[done:] = np.resize(order, n - done)
+    return out
 
 
 class RoleStratifiedShuffleSplit(StratifiedShuffleSplit):

@@ -10,23 +10,69 @@ to 9%), and its own standard error reads 5 to 18% too low
 - *shrinkage* of each role's block towards two Gaussians of equal width with the same AUC, which
   counts as much as ``MODEL_ROWS`` rows.
 
-Any fixed weights that sum to 1 are unbiased, so a wrong model costs width, never truth; and the
-standard error reported is that of the combination under the unsteadied S, raised for the choice.
+Any fixed weights that sum to 1 are unbiased, so a wrong model costs width, never truth. What an
+uncertain prior adds is the covariance of the three estimates over the prior's distribution, summed
+over its nodes; NU, which divides by the prior, takes part only where the prior is well away from 0,
+PU where it is well away from 1.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from scipy import special
 
+from pnuauc._prior import ClassPrior
 from pnuauc.metrics._counts import Floats, ScoreCounts
-from pnuauc.metrics._moments import placements, role_covariance
+from pnuauc.metrics._moments import SINGLES, PairShares, placements, raw_to_auc, role_covariance
 
-__all__ = ["MODEL_ROWS", "combination_weights", "steadied_covariance"]
+__all__ = ["MODEL_ROWS", "Weighed", "combination_weights", "steadied_covariance", "weigh"]
 
 MODEL_ROWS = 100
+#: NU divides by the prior and PU by the rest: where an uncertain prior may come nearer to 0 or 1
+#: than this, the estimate that divides by it is left out of a combination.
+_AWAY = 0.02
+_NODES = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Weights of (PN, PU, NU), shape (3,), and what there is to say about them."""
+
+    weights: Floats
+    note: str | None = None
+
+
+def weigh(counts: ScoreCounts, moments: PairShares, prior: ClassPrior) -> Weighed:
+    """Weights that are best on average over the prior's distribution."""
+    shares, mass = prior.nodes(_NODES)
+    values = np.stack([slope * moments.raw - offset for slope, offset in map(raw_to_auc, shares)])
+    known = len(shares) == 1
+    away = 0.0 if known else _AWAY
+    allowed = np.array([True, bool(shares.max() < 1.0 - away), bool(shares.min() > away)])
+    usable = np.asarray(allowed & np.isfinite(values).all(axis=0))
+    note = None
+    left_out = [SINGLES[k].upper() for k in (1, 2) if not allowed[k] and not known]
+    if left_out:
+        note = f"{' and '.join(left_out)} left out: the prior may be too near to an end."
+    weights = np.zeros(3)
+    if not usable.any():
+        usable = np.asarray(np.isfinite(values).any(axis=0))
+    if usable.sum() == 1:
+        weights[usable] = 1.0
+        return Weighed(weights, note)
+    guess = float(values[:, np.flatnonzero(usable)[0]] @ mass)
+    total = np.zeros((3, 3))
+    for share, weight in zip(shares, mass, strict=True):
+        inside = min(max(float(share), 1e-6), 1.0 - 1e-6)
+        total += weight * steadied_covariance(counts, inside, guess)
+    kept = np.flatnonzero(usable)
+    centred = values[:, kept] - mass @ values[:, kept]
+    matrix = total[np.ix_(kept, kept)] + (centred * mass[:, None]).T @ centred
+    weights[kept] = combination_weights(matrix)
+    return Weighed(weights, note)
 
 
 def steadied_covariance(counts: ScoreCounts, prior: float, auc: float) -> Floats:

@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
-from threadpoolctl import threadpool_limits
 
 from pnuauc._prior import ClassPrior
+from pnuauc._ranges import check_range
+from pnuauc._threads import one_blas_thread
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 
@@ -55,6 +56,7 @@ class BasePrior(BaseEstimator):
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
         )
+        check_range(X)
         roles = read_roles(
             y,
             positive_label=self.positive_label,
@@ -134,7 +136,7 @@ class BaseTwoSamplePrior(BasePrior):
 
     def _share_in_one_thread(self, known: Any, unlabeled: Any) -> Estimate:
         # many small systems: with BLAS threads they take two to four times the processor time
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             return self._share(known, unlabeled)
 
     def _require(self, roles: Roles) -> None:

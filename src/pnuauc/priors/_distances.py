@@ -74,7 +74,8 @@ def _power(squared: Floats, exponent: float) -> None:
 
 def _squared_norms(A: Any) -> Floats:
     if isinstance(A, np.ndarray):
-        return np.einsum("ij,ij->i", A, A)
+        out: NDArray[np.float64] = np.einsum("ij,ij->i", A, A)
+        return out
     return np.asarray(A.multiply(A).sum(axis=1)).ravel()
 
 

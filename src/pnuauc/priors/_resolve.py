@@ -15,19 +15,22 @@ from pnuauc.priors._base import BasePrior
 from pnuauc.priors._energy import EnergyDistancePrior
 from pnuauc.priors._matching import PearsonPrior, PenalizedL1Prior
 from pnuauc.priors._placement import PlacementPrior
+from pnuauc.priors._quantification import EMPrior, HellingerPrior
 
 __all__ = ["PRIORS", "default_prior", "resolve_prior"]
 
 # A new estimator is one class and one line here; tests and experiments pick it up.
 PRIORS: dict[str, type[BasePrior]] = {
-    "energy": EnergyDistancePrior,
     "placement": PlacementPrior,
+    "energy": EnergyDistancePrior,
     "penalized_l1": PenalizedL1Prior,
     "pearson": PearsonPrior,
+    "em": EMPrior,
+    "hellinger": HellingerPrior,
 }
 
 #: The one choice of estimators, for Python and for the command line.
-_DEFAULTS = {"PNU": "energy", "PU": "placement", "NU": "placement"}
+_DEFAULTS = {"PNU": "placement", "PU": "placement", "NU": "placement"}
 
 
 def default_prior(setting: str, **parameters: Any) -> BasePrior:
@@ -79,7 +82,7 @@ def resolve_prior(
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         estimator.set_params(random_state=seed)
     if not isinstance(estimator, BasePrior):
-        estimator.fit(X, roles.plain)
+        estimator.fit(X, roles.as_float())
     else:
         _fit(estimator, X, roles)
     known = read_prior(estimator)

@@ -92,6 +92,11 @@ def average(criterion: Criterion, candidates: Candidates, temperature: float) ->
     risks = criterion.mean
     order = order_of(risks, candidates)
     order = order[~np.isnan(risks[order])]
+    if not len(order):
+        raise ValueError(
+            "No candidate could be judged: every validation risk is NaN, so some number in the "
+            "rows is out of all proportion; rescale the columns, for example with StandardScaler."
+        )
     excess = risks[order] - risks[order[0]]
     # a noise of zero (all placements equal) leaves the candidates that tie with the best
     weights = np.exp(-excess / max(temperature * criterion.noise, 1e-9))

@@ -137,13 +137,13 @@ class FoldCounts:
         """For each positive the share of negatives below it (ties half), shape (c, n_P)."""
         n_p, ranked = self.positive.shape[1], self._ranked
         found = ranked.negative_below + 0.5 * ranked.negative_tied
-        return ranked.unsorted(found)[:, :n_p] / self.negative_mass.sum()
+        return np.asarray(ranked.unsorted(found)[:, :n_p] / self.negative_mass.sum())
 
     def np_placements(self) -> NDArray[np.float64]:
         """For each negative the share of positives above it (ties half), shape (c, n_N)."""
         n_p, ranked, total = self.positive.shape[1], self._ranked, self.positive_mass.sum()
         found = total - ranked.positive_below - 0.5 * ranked.positive_tied
-        return ranked.unsorted(found)[:, n_p:] / total
+        return np.asarray(ranked.unsorted(found)[:, n_p:] / total)
 
     @functools.cached_property
     def _ranked(self) -> _Ranked:
@@ -181,7 +181,8 @@ class FoldCounts:
         )
         mean = (values * weight[:, None]).sum(axis=2)
         centred = values - mean[:, :, None]
-        return np.einsum("cik,cjk,ck->cij", centred, centred, weight)
+        out: NDArray[np.float64] = np.einsum("cik,cjk,ck->cij", centred, centred, weight)
+        return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from pnuauc.risks import gamma_bar
+from pnuauc._risks import gamma_bar
 from pnuauc.selection._counts import FoldCounts
 
-__all__ = ["CRITERIA", "Criterion", "risk_covariance", "validation_risks"]
+__all__ = ["CRITERIA", "Criterion", "held_out_covariance", "validation_risks"]
 
 CRITERIA = ("paper", "variance", "combined")
 PARTS = ("PN", "PU", "NU")
@@ -57,13 +57,17 @@ class Criterion:
     def std(self) -> NDArray[np.float64]:
         """Standard deviation over the folds that have a value, shape (n_candidates,)."""
         n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
-        return np.sqrt(np.nansum((self.fold_risks - self.mean) ** 2, axis=0) / n)
+        std: NDArray[np.float64] = np.sqrt(
+            np.nansum((self.fold_risks - self.mean) ** 2, axis=0) / n
+        )
+        return std
 
     @property
     def std_error(self) -> NDArray[np.float64]:
         """Standard error over folds, shape (n_candidates,); zero with a single fold."""
         n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
-        return self.std / np.sqrt(np.maximum(n - 1, 1))
+        error: NDArray[np.float64] = self.std / np.sqrt(np.maximum(n - 1, 1))
+        return error
 
     def without(self, fold: int) -> Criterion:
         """The same from the other folds; the noise grows with the square root of their number."""
@@ -100,7 +104,7 @@ def validation_risks(
     if usable is not None and usable.any():
         counts = [c.of(usable) for c in counts]
         parts[:, :, ~usable] = np.nan
-    covariance = risk_covariance(counts, prior)
+    covariance = held_out_covariance(counts, prior)
     if setting != "PNU" or prior is None:
         only = setting if setting in PARTS else "PN"
         chosen = (float(only == "PN"), float(only == "PU"), float(only == "NU"))
@@ -133,7 +137,7 @@ def _weights(
     return {"all": _least_variance_simplex(covariance)}
 
 
-def risk_covariance(counts: Sequence[FoldCounts], prior: float | None) -> NDArray[np.float64]:
+def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> NDArray[np.float64]:
     """Covariance matrix of (R_PN, R_PU, R_NU), mean over candidates, by Hoeffding projections.
 
     Var = sum over roles of Var(projection on that role's rows) / n_role. A row's projection is
@@ -203,7 +207,7 @@ def _least_variance(s: NDArray[np.float64], other: int) -> float:
 
 
 def _least_variance_simplex(s: NDArray[np.float64]) -> tuple[float, float, float]:
-    """argmin w'Sw over weights >= 0 that sum to one; negative ones were refused: they are right
+    """argmin w'Sw over weights >= 0 that sum to one; negative ones were rejected: they are right
     for one known covariance, but here it is an average over candidates."""
     scale = float(np.trace(s)) or 1.0
     result = minimize(

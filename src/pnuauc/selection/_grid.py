@@ -13,10 +13,10 @@ from scipy.stats import spearmanr
 
 from pnuauc._design import Design, ranking_threshold
 from pnuauc._linear import LinearModel
+from pnuauc._risks import pnu_risk
 from pnuauc._rows import Rows, SomeRows, array_rows, count_rows, map_blocks
 from pnuauc._threads import one_blas_thread
 from pnuauc.losses import Loss, get_loss
-from pnuauc.risks import pnu_risk
 from pnuauc.selection._choice import (
     Candidates,
     Choice,
@@ -63,13 +63,15 @@ class TrainedGrid:
         Parameters of every candidate.
     counts : list of FoldCounts
         After :meth:`train`: how the held-out rows of each fold rank under every candidate.
+    fitted : list of Fitted
+        The candidates trained without each fold.
     usable : ndarray of bool, shape (n_candidates,)
         Whether a candidate had a minimum on every fold.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from pnuauc.basis import MultiscaleBasis
+    >>> from pnuauc._basis import MultiscaleBasis
     >>> from pnuauc.selection import deal_folds
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((60, 2))
@@ -156,6 +158,7 @@ class TrainedGrid:
         fitted = [
             Fitted.joined(parts[k * n_scales : (k + 1) * n_scales]) for k in range(self.n_folds)
         ]
+        self.fitted: list[Fitted] = fitted
         self.counts: list[FoldCounts] = count_held_out(self.rows, self.basis, fitted)
         self.usable = ~np.any([np.isnan(f.coef[:, 0]) for f in fitted], axis=0)
         return self
@@ -163,7 +166,7 @@ class TrainedGrid:
     def choose(
         self, selection: str = "average", validation: str = "combined", temperature: float = 0.5
     ) -> ChosenModel:
-        """The model that the validation speaks for, fitted on all rows.
+        """The model that the validation prefers, fitted on all rows.
 
         Parameters
         ----------
@@ -276,9 +279,20 @@ class ChosenModel:
     @functools.cached_property
     def model(self) -> LinearModel:
         """sum_c weight_c w_c / spread_c, per scale; only the kept scales are kept."""
-        fitted, kept = self._fitted, self.choice.kept
+        return self._combined(self._fitted)
+
+    def fold_models(self) -> list[LinearModel]:
+        """The same candidates with the same weights, trained without each fold in turn.
+
+        Their scores of a fold's rows are held out but for the weights, which rest on all folds:
+        cheap, and next to honest where many candidates are averaged.
+        """
+        return [self._combined(f.take(self.choice.kept)) for f in self.grid.fitted]
+
+    def _combined(self, fitted: Fitted) -> LinearModel:
+        kept = self.choice.kept
         scale = np.unravel_index(kept, self.grid.shape)[0]
-        # one candidate keeps its own scale; several must speak the same language first
+        # one candidate keeps its own scale; several are brought to one scale first
         spread = np.where(fitted.spread > 0, fitted.spread, 1.0) if len(kept) > 1 else 1.0
         shares = (self.choice.weights / spread)[:, None] * fitted.coef
         wanted = np.unique(scale)

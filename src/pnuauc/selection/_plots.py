@@ -1,4 +1,4 @@
-"""Validation risk against eta, width and ridge, as people would rather look than read."""
+"""Plots of the validation risk against eta, width and ridge."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pnuauc._extras import need
 from pnuauc.selection._choice import SelectionReport
 
 __all__ = ["plot_selection"]
@@ -23,10 +24,7 @@ def plot_selection(report: SelectionReport, axes: Any = None) -> Any:
     Line and bars: the lowest validation risk for each value, with its standard error over folds.
     Filled dots: values among the kept candidates, larger with more weight.
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as missing:
-        raise ImportError('Plots need matplotlib: pip install "pnuauc[plot]".') from missing
+    plt = need("matplotlib.pyplot", "plot")
     shown = [name for name, curve in report.curves.items() if len(curve) > 1]
     if not shown:
         raise ValueError("There is nothing to plot: every parameter had a single value.")

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from pnuauc._design import Design, is_matrix_free, joined
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._moments import Moments, moments_of
+from pnuauc._risks import QuadraticForm, Risk, quadratic_forms
 from pnuauc._rows import Block, Rows, SomeRows
 from pnuauc._solvers import solve_ridge
 from pnuauc.losses import Loss
-from pnuauc.risks import QuadraticForm, Risk, quadratic_forms
 
 __all__ = ["Fitted", "MomentsTrainer", "RefitTrainer", "Trainer", "make_trainer"]
 

@@ -1,0 +1,142 @@
+"""Faults at every call that changes the disk, and commands killed or stopped at random moments."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attack.faults import attack_replacement, count_calls
+from attack.runner import Target
+from pnuauc.io import load_model
+from pnuauc.io._together import finish_commits
+
+__all__ = ["FAULTS", "FAULT_CASES", "KILLS"]
+
+#: Four beginnings (how many files there were), two ways to fail, up to 120 places.
+FAULT_CASES = 4 * 2 * 120
+
+
+def _faults() -> Callable[[int], str]:
+    scratch = Path(tempfile.mkdtemp(prefix="pnuauc-attack-"))
+    places = {}
+    for existing in range(4):
+        (scratch / f"count{existing}").mkdir()
+        places[existing] = count_calls(scratch / f"count{existing}", existing)
+    assert max(places.values()) <= 120, "more places than cases"
+
+    def case(number: int) -> str:
+        existing, how, place = number % 4, ("kill", "error")[number // 4 % 2], number // 8 + 1
+        if place > places[existing]:
+            return "beyond the last call"
+        folder = scratch / str(number)
+        folder.mkdir()
+        outcome = attack_replacement(folder, existing, place, how)
+        shutil.rmtree(folder)
+        assert not outcome.problems, f"{how} at {place}: {outcome.problems}"
+        return f"{how}: all {outcome.settled[0]}"
+
+    return case
+
+
+FAULTS = Target("faults while files are replaced", _faults)
+
+_OUTPUTS = ("t.pnuauc", "t.html", "t.json")
+_FIT = ["-l", "y", "--id", "id", "--prior", "0.4", "--centers", "5", "--folds", "2", "--jobs", "1"]
+
+
+def _table(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["id,a,b,y"]
+    for i in range(300):
+        label = "" if i > 60 else str(i % 2)
+        lines.append(f"r{i},{rng.normal() + i % 2:.4f},{rng.normal():.4f},{label}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def _command(arguments: list[str], number: int | None, delay: float) -> int:
+    """Run a command in a process of its own and send it a signal after ``delay`` seconds."""
+    child = os.fork()
+    if child == 0:  # pragma: no cover - the other process
+        code = 70
+        try:
+            from pnuauc._cli._app import app
+            from pnuauc._cli._console import exit_code_of
+            from pnuauc._cli._signals import leave_at_once
+
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            leave_at_once()
+            code = exit_code_of(lambda: app(arguments, standalone_mode=False))
+        finally:
+            os._exit(code)
+    if number is not None:
+        time.sleep(delay)
+        os.kill(child, number)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _kills() -> Callable[[int], str]:
+    scratch = Path(tempfile.mkdtemp(prefix="pnuauc-attack-"))
+    old = scratch / "old"
+    old.mkdir()
+    _table(old / "t.csv")
+    started = time.monotonic()
+    assert _command(["fit", str(old / "t.csv"), *_FIT], None, 0) == 0
+    lasts = time.monotonic() - started
+    assert _command(["score", str(old / "t.pnuauc"), str(old / "t.csv")], None, 0) == 0
+    before = {name: (old / name).read_bytes() for name in (*_OUTPUTS, "t.scored.csv")}
+
+    def case(number: int) -> str:
+        rng = np.random.default_rng([4, number])
+        folder = scratch / str(number)
+        shutil.copytree(old, folder)
+        sent = int(rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+        command = "fit" if number % 4 else "score"
+        arguments = (
+            ["fit", str(folder / "t.csv"), *_FIT, "--seed", "1"]
+            if command == "fit"
+            else ["score", str(folder / "t.pnuauc"), str(folder / "t.csv")]
+        )
+        # half of them in the last quarter of a run, when files are written
+        share = rng.uniform(0.6, 1.1) if rng.random() < 0.5 else rng.uniform(0, 1.1)
+        code = _command(arguments, sent, share * lasts * (1 if command == "fit" else 0.3))
+        expected = -sent if sent == signal.SIGKILL else 128 + sent
+        assert code in (0, expected), f"exit code {code} after signal {sent}"
+        found = _judge(folder, before)
+        if code == 0 and command == "fit":
+            assert found == "new", "said that it was done, but it was not"
+        shutil.rmtree(folder)
+        return f"{command}, signal {sent}: {found if command == 'fit' else 'whole'}"
+
+    return case
+
+
+def _judge(folder: Path, before: dict[str, bytes]) -> str:
+    """All three old or all three new and of one run; nothing lost, nothing left."""
+    finish_commits(folder)
+    same = [(folder / name).read_bytes() == before[name] for name in _OUTPUTS]
+    assert len(set(same)) == 1, f"mixed: {same}"
+    if not same[0]:
+        model: Any = load_model(folder / "t.pnuauc")
+        numbers = json.loads((folder / "t.json").read_text())
+        assert model.card["created"] == numbers["created"], "of different runs"
+    assert (folder / "t.csv").read_text().count("\n") == 301, "the table changed"
+    scored = (folder / "t.scored.csv").read_text()
+    assert scored.count("\n") == 301, "the scores are not whole"
+    left = [p.name for p in folder.iterdir() if p.name.startswith(".")]
+    assert not left, f"left over: {left}"
+    return "old" if same[0] else "new"
+
+
+KILLS = Target("commands killed or stopped", _kills)

@@ -1,0 +1,154 @@
+"""The default ranker beside simple models, on the same draws: ``python -m experiments auto``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from experiments.config import Config, Experiment, Setting
+from experiments.kinds import Kind
+from experiments.rankers import COLUMNS, fit_key, run
+from experiments.summary import finished, markdown_table
+from pnuauc.datasets import DENSE
+
+__all__ = ["AUTO", "DESIGN"]
+
+#: The sets on which rules and constants of the committee were chosen: every other one of the list.
+DESIGN = tuple(DENSE[::2])
+#: (data set, setting key, method) -> seed -> AUC in percent
+Scores = dict[tuple[str, str, str], dict[int, float]]
+_SIMPLE = (
+    "extra_trees",
+    "random_forest",
+    "hist_gradient_boosting",
+    "svc",
+    "logistic_regression",
+)
+
+
+def show(experiment: Experiment, results: Path) -> str:
+    """Means by setting; worst cells; how often the stated number of positives was right."""
+    scores, labels = _collect(experiment, results)
+    parts = [f"### {experiment.title}\n", _means(experiment, scores, labels)]
+    parts += ["", _cells(experiment, scores)]
+    covered = _coverage(experiment, results)
+    return "\n".join([*parts, "", covered] if covered else parts)
+
+
+def _collect(experiment: Experiment, results: Path) -> tuple[Scores, dict[str, str]]:
+    """Own rows and those of the experiment on the same draws."""
+    scores: Scores = {}
+    labels: dict[str, str] = {}
+    sources = [(experiment, tuple(m.name for m in experiment.methods))]
+    if "compare" in experiment.options:
+        other = Config.read().experiments[experiment.options["compare"]]
+        sources.append((other, tuple(experiment.options["beside"])))
+    for source, wanted in sources:
+        labels |= {m.name: m.label for m in source.methods if m.name in wanted}
+        for row in finished(source, results):
+            if row["method"] in wanted:
+                key = (row["data_set"], row["setting"], row["method"])
+                scores.setdefault(key, {})[int(row["seed"])] = 100 * float(row["auc"])
+    return scores, {name: labels[name] for _, names in sources for name in names if name in labels}
+
+
+def _paired(
+    scores: Scores, data_set: str, setting: Setting, method: str
+) -> tuple[list[float], ...]:
+    """AUCs of the committee and of a method on the draws that both have."""
+    ours = scores.get((data_set, setting.key, "auto"), {})
+    theirs = scores.get((data_set, setting.key, method), {})
+    seeds = sorted(ours.keys() & theirs.keys())
+    return [ours[s] for s in seeds], [theirs[s] for s in seeds]
+
+
+def _means(experiment: Experiment, scores: Scores, labels: dict[str, str]) -> str:
+    """Mean AUC over the sets, and the paired difference of the committee with its error."""
+    halves = {"all": experiment.data_sets}
+    if set(DESIGN) & set(experiment.data_sets):
+        halves["chosen on"] = tuple(d for d in experiment.data_sets if d in DESIGN)
+        halves["not chosen on"] = tuple(d for d in experiment.data_sets if d not in DESIGN)
+    lines = []
+    for half, data_sets in halves.items():
+        for method, label in labels.items():
+            line: dict[str, object] = {"sets": half, "method": label}
+            for setting in experiment.settings:
+                pairs = [_paired(scores, d, setting, method) for d in data_sets]
+                line[_short(setting)] = _mean_text(pairs)
+            lines.append(line)
+    return markdown_table(lines)
+
+
+def _mean_text(pairs: list[tuple[list[float], ...]]) -> str:
+    """ "mean (difference +- error), n trials" over the sets; "" while one has no pair."""
+    if not pairs or any(len(ours) < 1 for ours, _ in pairs):
+        return ""
+    mean = np.mean([np.mean(theirs) for _, theirs in pairs])
+    n = min(len(ours) for ours, _ in pairs)
+    differences = [np.subtract(ours, theirs) for ours, theirs in pairs]
+    if not any(d.any() for d in differences):
+        return f"{mean:.1f} (n = {n})"
+    errors = [d.var(ddof=1) / len(d) for d in differences if len(d) > 1]
+    error = np.sqrt(np.sum(errors)) / len(pairs) if errors else float("nan")
+    gain = np.mean([d.mean() for d in differences])
+    return f"{mean:.1f} ({gain:+.1f} ± {error:.1f}, n = {n})"
+
+
+def _short(setting: Setting) -> str:
+    return f"P{setting.n_positive} N{setting.n_negative}, prior {setting.prior:g}"
+
+
+def _cells(experiment: Experiment, scores: Scores) -> str:
+    """Cells where a simple model is ahead by more than a point and two standard errors."""
+    lines = []
+    n_cells = 0
+    for setting in experiment.settings:
+        for data_set in experiment.data_sets:
+            n_cells += bool(scores.get((data_set, setting.key, "auto")))
+            for method in _SIMPLE:
+                ours, theirs = _paired(scores, data_set, setting, method)
+                if len(ours) < 3:
+                    continue
+                gap = np.subtract(theirs, ours)
+                error = float(gap.std(ddof=1)) / np.sqrt(len(gap))
+                if gap.mean() > 1.0 and gap.mean() > 2 * error:
+                    name = f"{data_set}, {_short(setting)}"
+                    lines.append(
+                        {
+                            "cell": name,
+                            "simple model": method,
+                            "ahead by": f"{gap.mean():.1f} ± {error:.1f}",
+                            "trials": len(gap),
+                        }
+                    )
+    head = (
+        "Cells in which a simple model on the labelled rows is ahead by more than one point and "
+        f"two standard errors: {len(lines)} of {n_cells} cells."
+    )
+    return head + ("\n\n" + markdown_table(lines) if lines else "")
+
+
+def _coverage(experiment: Experiment, results: Path) -> str:
+    """Share of trials in which the true number of positives lay in its stated 90% interval."""
+    found: dict[tuple[str, int], list[bool]] = {}
+    for row in finished(experiment, results):
+        if row["method"] == "auto":
+            for k, _, low, high, truth in json.loads(row["chosen"])["top"]:
+                found.setdefault((row["setting"], k), []).append(low <= truth <= high)
+    if not found:
+        return ""
+    lines = []
+    for setting in experiment.settings:
+        line: dict[str, object] = {"setting": _short(setting)}
+        for k in sorted({k for name, k in found if name == setting.key}):
+            hits = found[setting.key, k]
+            line[f"top {k}"] = f"{100 * np.mean(hits):.0f}% of {len(hits)}"
+        lines.append(line)
+    return "Stated 90% interval of the positives in the top of U holds the truth:\n\n" + (
+        markdown_table(lines)
+    )
+
+
+AUTO = Kind(run, show, COLUMNS, fit_key)

@@ -1,0 +1,7 @@
+"""The default ranker: a committee of members that see a table in different ways."""
+
+from pnuauc._committee._estimator import AutoAUCClassifier
+from pnuauc._committee._members import MEMBERS
+from pnuauc._committee._models import Committee
+
+__all__ = ["MEMBERS", "AutoAUCClassifier", "Committee"]

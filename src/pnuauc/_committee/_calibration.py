@@ -1,0 +1,212 @@
+"""From a row's place among the unlabelled rows to the probability that it is positive.
+
+Let u in (0, 1) be the share of unlabelled rows that score lower. The unlabelled rows are a
+mixture, and on some scale of scores s we take
+
+    p(s | positive) = (1 - miss) N(s; shift, 1) + miss N(s; 0, 1)
+    p(s | negative) = (1 - pass) N(s; 0, 1) + pass N(s; shift, 1),
+
+that is: a share ``miss`` of the positives cannot be told from the bulk of the negatives, and a
+share ``pass`` of the negatives not from the bulk of the positives. Then p(positive | s) grows
+with s, and so, at the mixture's quantile s(u), with u. Held-out labelled rows tell the three
+numbers: a positive at u has likelihood p(u) / prior, a negative (1 - p(u)) / (1 - prior). All of
+it is a posterior on a grid for every value that the prior may have, weighted as the prior says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from pnuauc._prior import ClassPrior
+from pnuauc._stored import Parts, refuse
+
+__all__ = ["Calibration", "TopPositives", "calibrate"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_SHIFTS = np.concatenate([np.arange(0.0, 3.0, 0.25), np.arange(3.0, 6.1, 0.5)])
+_MISSED = np.array([0.0, 0.03, 0.08, 0.16, 0.3, 0.45])
+_PASSED = np.array([0.0, 0.005, 0.015, 0.04, 0.1])
+#: Belief in few exceptions, as exponential laws with these means.
+_MEAN_MISSED, _MEAN_PASSED = 0.15, 0.03
+#: Places at which probabilities are kept: finer at the top, where they are asked for.
+_PLACES = np.concatenate(
+    [np.linspace(0.0005, 0.8, 60), 1.0 - np.geomspace(0.2, 2e-5, 81)[1:], [1.0 - 1e-6]]
+)
+_SCORES = np.linspace(-6.0, 12.0, 721)
+_PRIOR_NODES = 9
+#: Points of the grid that together hold less than this share of the posterior are dropped.
+_NEGLIGIBLE = 1e-3
+#: Counts of at most so many rows are added up exactly.
+_EXACT = 60
+
+
+@dataclass(frozen=True)
+class TopPositives:
+    """Positives among the ``k`` unlabelled rows of highest score.
+
+    expected : float; low, high : int, limits of an interval of probability ``level``.
+    """
+
+    k: int
+    expected: float
+    low: int
+    high: int
+    level: float
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A posterior over curves u -> probability.
+
+    Attributes
+    ----------
+    curves : ndarray, shape (m, number of places)
+        Non-decreasing rows.
+    weights : ndarray, shape (m,)
+    priors : ndarray, shape (m,)
+        The prior that a curve belongs to: its mean over u.
+    """
+
+    curves: Floats
+    weights: Floats
+    priors: Floats
+
+    @cached_property
+    def _mean(self) -> Floats:
+        return np.maximum.accumulate(self.weights @ self.curves)
+
+    def probability(self, places: Floats) -> Floats:
+        """Posterior mean of p(positive) at u = places, shape (n,)."""
+        return np.interp(places, _PLACES, self._mean)
+
+    def interval(self, places: Floats, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Equal-tailed limits of p(positive) at u = places, each of shape (n,)."""
+        ends = [self._quantile((1.0 - level) / 2.0), self._quantile((1.0 + level) / 2.0)]
+        low, high = (np.interp(places, _PLACES, np.maximum.accumulate(e)) for e in ends)
+        return low, high
+
+    def _quantile(self, share: float) -> Floats:
+        order = np.argsort(self.curves, axis=0, kind="stable")
+        weights = np.cumsum(self.weights[order], axis=0)
+        place = np.minimum((weights < share).sum(axis=0), len(self.curves) - 1)
+        columns = np.arange(self.curves.shape[1])
+        return np.asarray(self.curves[order[place, columns], columns])
+
+    def top(self, k: int, n: int, level: float = 0.9) -> TopPositives:
+        """Positives in the top ``k`` of ``n`` rows drawn from U: mean and predictive interval."""
+        k = min(k, n)
+        places = 1.0 - (np.arange(k) + 0.5) / n
+        p = np.array([np.interp(places, _PLACES, curve) for curve in self.curves])
+        rest = 1.0 - (np.arange(k, n) + 0.5) / n
+        left = np.array([_variance(np.interp(rest, _PLACES, curve)) for curve in self.curves])
+        below = self.weights @ _count_probabilities(p, left)
+        low = int(np.searchsorted(below, (1.0 - level) / 2.0, side="left"))
+        high = int(np.searchsorted(below, (1.0 + level) / 2.0, side="left"))
+        expected = float(self.weights @ p.sum(axis=1))
+        return TopPositives(k, expected, min(low, k), min(high, k), level)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def rebuild(cls, parts: Parts) -> Calibration:
+        """From a model file, every number checked."""
+        curves = parts.array("curves", "float", (None, len(_PLACES))).astype(np.float64)
+        weights = parts.array("weights", "float", (len(curves),)).astype(np.float64)
+        priors = parts.array("priors", "float", (len(curves),)).astype(np.float64)
+        if not len(curves) or (weights < 0).any() or abs(weights.sum() - 1.0) > 1e-6:
+            raise refuse("weights of its calibration do not add up")
+        if curves.min() < 0 or curves.max() > 1 or (np.diff(curves, axis=1) < -1e-9).any():
+            raise refuse("curves of its calibration are no probabilities that grow")
+        return cls(curves, weights, priors)
+
+
+def _variance(p: Floats) -> float:
+    return float((p * (1.0 - p)).sum())
+
+
+def _count_probabilities(p: Floats, left: Floats) -> Floats:
+    """P(count <= c), c = 0 .. k, of independent 0/1 variables: (m, k) -> (m, k + 1).
+
+    ``left``, shape (m,), is the variance of the number of positives below the top. Up to
+    ``_EXACT`` variables are added one by one. Of more the law is taken as normal, given that the
+    prior, the share of positives inside U, fixes the number above and below together: variance
+    V left / (V + left) instead of V.
+    """
+    m, k = p.shape
+    if k > _EXACT:
+        own = (p * (1.0 - p)).sum(axis=1)
+        spread = np.sqrt(np.maximum(own * left / np.maximum(own + left, 1e-12), 1e-6))
+        return np.asarray(ndtr((np.arange(k + 1) + 0.5 - p.sum(axis=1)[:, None]) / spread[:, None]))
+    law = np.zeros((m, k + 1))
+    law[:, 0] = 1.0
+    for j in range(k):
+        one = p[:, j, None]
+        law[:, 1:] = law[:, 1:] * (1.0 - one) + law[:, :-1] * one
+        law[:, 0] *= 1.0 - p[:, j]
+    return np.cumsum(law, axis=1)
+
+
+def calibrate(positive: Floats, negative: Floats, prior: ClassPrior) -> Calibration:
+    """The posterior given places of held-out labelled rows.
+
+    Parameters
+    ----------
+    positive, negative : ndarray
+        Share of unlabelled rows that score lower than each held-out row; either may be empty.
+    prior : ClassPrior
+    """
+    values, chances = prior.nodes(_PRIOR_NODES)
+    found = []
+    for value, chance in zip(values, chances, strict=True):
+        inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
+        curves, log_weight = _curves_at(inside)
+        log_weight = log_weight + _log_likelihood(curves, positive, negative, inside)
+        share = np.exp(log_weight - log_weight.max())
+        # the prior keeps its own distribution: the same rows spoke when it was estimated
+        found.append((curves, chance * share / share.sum(), np.full(len(curves), float(value))))
+    curves, weight, priors = (np.concatenate(part) for part in zip(*found, strict=True))
+    order = np.argsort(-weight, kind="stable")
+    kept = order[: 1 + int(np.searchsorted(np.cumsum(weight[order]), 1.0 - _NEGLIGIBLE))]
+    return Calibration(curves[kept], weight[kept] / weight[kept].sum(), priors[kept])
+
+
+def _log_likelihood(curves: Floats, positive: Floats, negative: Floats, prior: float) -> Floats:
+    tiny = 1e-9
+    total = np.zeros(len(curves))
+    for places, chance, sign in ((positive, prior, 1.0), (negative, 1.0 - prior, -1.0)):
+        if len(places):
+            at = np.array([np.interp(places, _PLACES, curve) for curve in curves])
+            share = at if sign > 0 else 1.0 - at
+            total += np.log(np.maximum(share, tiny) / chance).sum(axis=1)
+    return total
+
+
+def _curves_at(prior: float) -> tuple[Floats, Floats]:
+    """All curves of the grid for one prior, shape (m, places), and their log prior weights."""
+    shift, miss, passed = (g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
+    at_zero, at_shift = _SCORES[None, :], _SCORES[None, :] - shift[:, None]
+    # share of the bulk of positives in the mixture, from both classes
+    high = prior * (1.0 - miss) + (1.0 - prior) * passed
+    below = high[:, None] * ndtr(at_shift) + (1.0 - high)[:, None] * ndtr(at_zero)
+    ratio = np.exp(np.clip(shift[:, None] * at_zero - shift[:, None] ** 2 / 2.0, -500, 500))
+    positive = prior * ((1.0 - miss)[:, None] * ratio + miss[:, None])
+    negative = (1.0 - prior) * ((1.0 - passed)[:, None] + passed[:, None] * ratio)
+    probability = positive / (positive + negative)
+    curves = np.array([np.interp(_PLACES, b, p) for b, p in zip(below, probability, strict=True)])
+    log_weight = -miss / _MEAN_MISSED - passed / _MEAN_PASSED
+    # points of the grid stand for the stretch around them
+    log_weight += np.log(_stretch(_SHIFTS, shift) * _stretch(_MISSED, miss))
+    log_weight += np.log(_stretch(_PASSED, passed))
+    return curves, log_weight
+
+
+def _stretch(grid: Floats, values: Floats) -> Floats:
+    return np.gradient(grid)[np.searchsorted(grid, values)]

@@ -1,0 +1,148 @@
+"""Held-out scores of every member, and what rests on them: weights, placements, AUCs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from pnuauc._committee._members import Training
+from pnuauc._committee._models import score_parts
+from pnuauc._prior import ClassPrior
+from pnuauc.labels import Roles
+from pnuauc.metrics import auc_estimate
+
+__all__ = ["HeldOut", "cross_scores", "learned_weights"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: Strength of the pull towards equal weights, in labelled rows.
+_PULL = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Scores of rows by models that did not see them.
+
+    Attributes
+    ----------
+    codes : ndarray of int8, shape (m,)
+        Roles of the rows: 1, 0, -1; labelled rows first, in the order of their folds.
+    scores : ndarray, shape (m, n_members)
+        Brought to mean 0 and deviation 1 over the unlabelled rows of the fold.
+    fold : ndarray of int, shape (m,)
+    reference : list of ndarray, shape (r_k, n_members)
+        For each fold the unlabelled rows that places are counted among.
+    """
+
+    codes: NDArray[np.int8]
+    scores: Floats
+    fold: NDArray[np.intp]
+    reference: list[Floats]
+
+    def places(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Share of unlabelled rows that score lower, of held-out positives and negatives."""
+        total = self.scores @ weights
+        found: dict[int, list[Floats]] = {1: [], 0: []}
+        for k, reference in enumerate(self.reference):
+            others = np.sort(reference @ weights)
+            for code in (1, 0):
+                mine = total[(self.fold == k) & (self.codes == code)]
+                below = np.searchsorted(others, mine, "left") + np.searchsorted(
+                    others, mine, "right"
+                )
+                n = max(len(others), 1)
+                found[code].append(np.clip(below / (2.0 * n), 0.5 / n, 1.0 - 0.5 / n))
+        return np.concatenate(found[1]), np.concatenate(found[0])
+
+    def auc(self, weights: Floats, prior: ClassPrior | None) -> tuple[float, float]:
+        """Held-out AUC of the weighted sum, and its standard error."""
+        estimate = auc_estimate(Roles(self.codes), self.scores @ weights, prior)
+        return float(estimate.value), float(estimate.std_error)
+
+
+def cross_scores(training: Training, folds: list[list[Any]], max_reference: int = 2000) -> HeldOut:
+    """Score each fold by the parts that were fitted without it.
+
+    Parameters
+    ----------
+    training : Training
+    folds : for each member a list of its parts without each fold
+    max_reference : unlabelled rows of each fold at most
+
+    With both classes labelled, no member has an unlabelled row for a negative, and the places are
+    counted among unlabelled rows of all folds; else among those of the fold itself.
+    """
+    both = "P" in training.folds.rows and "N" in training.folds.rows
+    n_folds = training.folds.n_folds
+    unlabeled = training.folds.rows.get("U", [])
+    drawn = [_thinned(rows, max_reference) for rows in unlabeled[:n_folds]]
+    every = np.concatenate(drawn) if drawn else np.empty(0, dtype=np.intp)
+    every = _thinned(every, max_reference)
+    codes, scores, fold, reference = [], [], [], []
+    for k in range(n_folds):
+        held = {role: training.folds.rows[role][k] for role in "PN" if role in training.folds.rows}
+        own = drawn[k] if drawn else every
+        others = every if both else own
+        rows = np.concatenate([*held.values(), own, others])
+        look = training.look.take(rows)
+        values = np.column_stack([score_parts(parts[k], look) for parts in folds])
+        ends = np.cumsum([sum(map(len, held.values())), len(own)])
+        labelled, mine, beside = np.split(values, ends)
+        centre, spread = _standard(beside if len(beside) else values)
+        for role, index in held.items():
+            codes.append(np.full(len(index), int(role == "P"), dtype=np.int8))
+        codes.append(np.full(len(own), -1, dtype=np.int8))
+        scores.append((np.concatenate([labelled, mine]) - centre) / spread)
+        fold.append(np.full(len(labelled) + len(mine), k))
+        reference.append((beside - centre) / spread)
+    found = HeldOut(np.concatenate(codes), np.concatenate(scores), np.concatenate(fold), reference)
+    return found if drawn else _without_unlabeled(found)
+
+
+def _without_unlabeled(found: HeldOut) -> HeldOut:
+    """Labelled rows alone: all of them, held out, are what places are counted among."""
+    centre, spread = _standard(found.scores)
+    scores = (found.scores - centre) / spread
+    return HeldOut(found.codes, scores, np.zeros(len(scores), dtype=np.intp), [scores])
+
+
+def _thinned(rows: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
+    """Evenly spaced; the folds were dealt at random."""
+    return rows[:: -(-len(rows) // at_most)] if len(rows) > at_most else rows
+
+
+def _standard(scores: Floats) -> tuple[Floats, Floats]:
+    spread = scores.std(axis=0)
+    return scores.mean(axis=0), np.where(spread > 0, spread, 1.0)
+
+
+def learned_weights(held_out: HeldOut) -> Floats:
+    """Weights, not negative, of the logistic regression of the label on held-out scores.
+
+    argmin_w sum_i log(1 + exp(-t_i (w's_i + b))) + (pull / 2) |w - mean w|^2, by class balanced:
+    hundreds of labels can say that one member is much the best, five cannot.
+    """
+    labelled = held_out.codes >= 0
+    S, t = held_out.scores[labelled], np.where(held_out.codes[labelled] == 1, 1.0, -1.0)
+    share = np.where(t > 0, 0.5 / (t > 0).mean(), 0.5 / (t < 0).mean())
+    m = S.shape[1]
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        w, b = parameters[:m], parameters[m]
+        margin = t * (S @ w + b)
+        away = w - w.mean()
+        value = float(share @ np.logaddexp(0.0, -margin)) + 0.5 * _PULL * float(away @ away)
+        slope = -share * t * expit(-margin)
+        return value, np.append(S.T @ slope + _PULL * away, slope.sum())
+
+    start = np.append(np.full(m, 1.0 / m), 0.0)
+    bounds = [(0.0, None)] * m + [(None, None)]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x[:m]
+    if found.sum() <= 0:
+        return np.full(m, 1.0)
+    return np.asarray(found * m / found.sum())

@@ -1,0 +1,352 @@
+"""Who may sit in the committee: one class and one line in ``MEMBERS`` each.
+
+A member has
+
+    name
+    why(situation)        the reason to take it, in a few words, or None to leave it out
+    weight                its weight while labels are too few to choose weights by
+    fit(training)         its parts, from the training rows
+    fit_both(training)    the same, and its parts without each fold in turn
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.utils import check_random_state
+
+from pnuauc._basis import MultiscaleBasis
+from pnuauc._committee._forest import Forest
+from pnuauc._committee._models import Gaussians, Part, Slope
+from pnuauc._committee._processes import average_processes
+from pnuauc._committee._views import Look
+from pnuauc.selection import FoldedRows, TrainedGrid
+
+__all__ = ["MEMBERS", "Member", "Situation", "Training"]
+
+Parts: TypeAlias = tuple[Part, ...]
+Rows: TypeAlias = NDArray[np.intp]
+
+_ETAS = {
+    "PNU": tuple(round(0.1 * k, 1) for k in range(-9, 10)),
+    "PN": (0.0,),
+    "PU": (1.0,),
+    "NU": (-1.0,),
+}
+_ALPHAS = (1e-3, 1e-2, 1e-1, 1e0, 1e1)
+_WIDTHS = ("0.125*median", "0.25*median", "0.5*median", "1*median", "2*median")
+_N_CENTERS = 200
+#: Labelled rows of the rarer class from which on members are weighted by held-out rows, and
+#: labelled rows from which on there is enough to boost.
+MANY_RARE, MANY_LABELS = 50, 400
+#: Above so many labels Gaussian processes cost more than they give.
+_PROCESS_LABELS = 300
+_N_TREES, _N_BAGS, _BAG_TREES = 200, 20, 10
+#: A fit without a fold has half the trees or bags.
+_ROUGHER = 2
+#: Labelled rows that trees are grown on, and leaves for each thousand of them.
+_TREE_ROWS = 20_000
+#: Unlabelled rows beside the labelled class in one bag: so many for each labelled row, at least.
+_BAG_RATIO, _BAG_ROWS = 3, 50
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What there is to learn from."""
+
+    n_positive: int
+    n_negative: int
+    n_unlabeled: int
+    n_features: int
+    is_sparse: bool
+    non_negative: bool = False
+
+    @property
+    def setting(self) -> str:
+        counts = (self.n_positive, self.n_negative, self.n_unlabeled)
+        return "".join(role for role, n in zip("PNU", counts, strict=True) if n)
+
+    @property
+    def n_labeled(self) -> int:
+        return self.n_positive + self.n_negative
+
+    @property
+    def both(self) -> bool:
+        """Whether both classes have labelled rows."""
+        return bool(self.n_positive and self.n_negative)
+
+    @property
+    def many(self) -> bool:
+        """Whether held-out rows can tell members apart."""
+        rare = min(self.n_positive, self.n_negative)
+        return rare >= MANY_RARE and self.n_labeled >= MANY_LABELS
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Rows by role and fold, through the view.
+
+    look : Look, of all rows
+    folds : FoldedRows
+        Role -> row numbers of each fold; more lists than ``n_folds`` are never held out.
+    prior : float or None, for the risks
+    seed : int
+    n_threads : int
+    held_back : bool
+        Whether a fold was left out; such fits serve comparisons only and may be rougher.
+    """
+
+    look: Look
+    folds: FoldedRows
+    prior: float | None
+    seed: int
+    n_threads: int = 1
+    held_back: bool = False
+
+    def rows(self, role: str) -> Rows:
+        """Row numbers of a role, all folds."""
+        lists = self.folds.rows.get(role, [])
+        return np.sort(np.concatenate(lists)) if lists else np.empty(0, dtype=np.intp)
+
+    def without(self, fold: int) -> Training:
+        """The same with one fold left out."""
+        rest = {
+            role: [rows for k, rows in enumerate(lists) if k != fold]
+            for role, lists in self.folds.rows.items()
+        }
+        folds = FoldedRows(rest, self.folds.n_folds - 1)
+        return replace(self, folds=folds, held_back=True)
+
+    def classes(self) -> tuple[Rows, NDArray[np.int8]]:
+        """Labelled rows and their class, 1 or 0."""
+        positive, negative = self.rows("P"), self.rows("N")
+        codes = np.repeat(np.array([1, 0], dtype=np.int8), [len(positive), len(negative)])
+        return np.concatenate([positive, negative]), codes
+
+
+class Member:
+    """What members share: without a fold they are fitted as with it."""
+
+    name: str = ""
+    weight: float = 1.0
+
+    def why(self, situation: Situation) -> str | None:
+        raise NotImplementedError
+
+    def fit(self, training: Training) -> Parts:
+        raise NotImplementedError
+
+    def fit_both(self, training: Training) -> tuple[Parts, list[Parts]]:
+        folds = [self.fit(training.without(k)) for k in range(training.folds.n_folds)]
+        return self.fit(training), folds
+
+
+class KernelAverage(Member):
+    """Our semi-supervised AUC optimisation: Gaussians on squashed columns, the grid averaged."""
+
+    name = "kernels"
+
+    def why(self, situation: Situation) -> str | None:
+        return "AUC risk with unlabelled rows, all settings averaged"
+
+    def _reads(self, look: Look) -> str:
+        return "components" if look.view.is_sparse else "squashed"
+
+    def _chosen(self, training: Training) -> Any:
+        rows = getattr(training.look, self._reads(training.look))
+        basis = MultiscaleBasis(_N_CENTERS, _WIDTHS, random_state=training.seed).fit(rows)
+        setting = "".join(role for role in "PNU" if role in training.folds.rows)
+        grid = TrainedGrid.from_arrays(
+            rows,
+            training.folds,
+            basis,
+            _ETAS[setting],
+            _ALPHAS,
+            training.prior,
+            n_threads=training.n_threads,
+        )
+        return grid.train().choose("average", "combined")
+
+    def fit(self, training: Training) -> Parts:
+        return (Part(self._reads(training.look), Gaussians(self._chosen(training).model)),)
+
+    def fit_both(self, training: Training) -> tuple[Parts, list[Parts]]:
+        """One grid gives both."""
+        chosen, reads = self._chosen(training), self._reads(training.look)
+        whole: Parts = (Part(reads, Gaussians(chosen.model)),)
+        return whole, [(Part(reads, Gaussians(model)),) for model in chosen.fold_models()]
+
+
+class Trees(Member):
+    """Extremely randomised trees on columns and principal components of all rows."""
+
+    name = "trees"
+
+    def why(self, situation: Situation) -> str | None:
+        if situation.is_sparse:
+            return None
+        against = "labelled rows" if situation.both else "the labelled class against draws of U"
+        return f"thresholds and interactions; {against}, columns and components"
+
+    def fit(self, training: Training) -> Parts:
+        rng = check_random_state(training.seed)
+        rows, codes = training.classes()
+        look, share = training.look, _ROUGHER if training.held_back else 1
+        if 0 < codes.sum() < len(codes):
+            rows, codes = _at_most(rows, codes, _TREE_ROWS, rng)
+            forests = [_grow(look.take(rows).trees, codes, _N_TREES // share, rng)]
+        else:
+            forests = []
+            own, others = len(rows), training.rows("U")
+            known = int(codes[0])
+            beside = min(max(_BAG_RATIO * own, _BAG_ROWS), max(len(others) // 3, 1))
+            for _ in range(_N_BAGS // share):
+                drawn = np.sort(rng.choice(others, beside, replace=False))
+                bag = look.take(np.concatenate([rows, drawn])).trees
+                classes = np.repeat([known, 1 - known], [own, beside])
+                forests.append(_grow(bag, classes, _BAG_TREES, rng))
+        return (Part("trees", Forest.from_forests(forests)),)
+
+
+def _grow(X: Any, codes: NDArray[Any], n_trees: int, rng: np.random.RandomState) -> Any:
+    leaf = max(1, len(codes) // 1000)
+    seed = int(rng.randint(2**31 - 1))
+    return ExtraTreesClassifier(n_trees, min_samples_leaf=leaf, random_state=seed).fit(X, codes)
+
+
+def _at_most(
+    rows: Rows, codes: NDArray[np.int8], limit: int, rng: np.random.RandomState
+) -> tuple[Rows, NDArray[np.int8]]:
+    """A draw of labelled rows with both classes in it."""
+    if len(rows) <= limit:
+        return rows, codes
+    chosen = np.sort(rng.choice(len(rows), limit, replace=False))
+    rare = np.flatnonzero(codes == (codes.mean() < 0.5))
+    chosen = np.union1d(chosen, rare[: limit // 10])
+    return rows[chosen], codes[chosen]
+
+
+class Processes(Member):
+    """Gaussian-process regressions of the labels, averaged by evidence."""
+
+    name = "processes"
+    weight = 0.75
+
+    def why(self, situation: Situation) -> str | None:
+        if situation.is_sparse or not situation.both or situation.n_labeled > _PROCESS_LABELS:
+            return None
+        return "smoothness chosen by evidence, which needs no held-out rows"
+
+    def fit(self, training: Training) -> Parts:
+        rows, codes = training.classes()
+        look = training.look.take(rows)
+        views = {"filled": look.filled, "unit": look.unit}
+        if len(look.view.lengths):
+            views["whitened"] = look.whitened
+        models = average_processes(views, codes == 1)
+        return tuple(Part(name, model) for name, model in models.items())
+
+
+class Boosting(Member):
+    """Histogram gradient boosting on the labelled rows."""
+
+    name = "boosting"
+
+    def why(self, situation: Situation) -> str | None:
+        if situation.is_sparse or not situation.many:
+            return None
+        return "hundreds of labels and more"
+
+    def fit(self, training: Training) -> Parts:
+        rows, codes = training.classes()
+        model = HistGradientBoostingClassifier(early_stopping=False, random_state=training.seed)
+        model.fit(training.look.take(rows).standard, codes)
+        return (Part("standard", Forest.from_boosting(model)),)
+
+
+class Logistic(Member):
+    """Logistic regression: of text on its words, of many labels on the columns."""
+
+    name = "logistic"
+
+    def why(self, situation: Situation) -> str | None:
+        if situation.is_sparse:
+            return "words by themselves"
+        return "enough labels to say how far a straight line goes" if situation.many else None
+
+    def _reads(self, look: Look) -> str:
+        return "raw" if look.view.is_sparse else "squashed"
+
+    def _strength(self) -> float:
+        return 1.0
+
+    def fit(self, training: Training) -> Parts:
+        rows, codes = _against(training)
+        reads = self._reads(training.look)
+        balanced = None if len(training.classes()[1]) == len(codes) else "balanced"
+        model = LogisticRegression(C=self._strength(), max_iter=1000, class_weight=balanced)
+        model.fit(getattr(training.look.take(rows), reads), codes)
+        return (Part(reads, Slope(model.coef_[0])),)
+
+
+class LatentLogistic(Logistic):
+    """Logistic regression on latent components of all rows (text)."""
+
+    name = "latent"
+
+    def why(self, situation: Situation) -> str | None:
+        return "words that occur together, from all rows" if situation.is_sparse else None
+
+    def _reads(self, look: Look) -> str:
+        return "components"
+
+    def _strength(self) -> float:
+        return 10.0
+
+
+class NaiveBayes(Member):
+    """Multinomial naive Bayes (text with non-negative weights)."""
+
+    name = "words"
+
+    def why(self, situation: Situation) -> str | None:
+        if not situation.is_sparse or not situation.non_negative:
+            return None
+        return "counts of words by class"
+
+    def fit(self, training: Training) -> Parts:
+        rows, codes = _against(training)
+        model = MultinomialNB(alpha=0.1).fit(training.look.raw[rows], codes)
+        return (Part("raw", Slope(model.feature_log_prob_[1] - model.feature_log_prob_[0])),)
+
+
+def _against(training: Training) -> tuple[Rows, NDArray[np.int8]]:
+    """Labelled rows by class; with one class labelled, that class against (a draw of) U."""
+    rows, codes = training.classes()
+    if 0 < codes.sum() < len(codes):
+        return rows, codes
+    others = training.rows("U")
+    drawn = check_random_state(training.seed).permutation(others)[: 10 * len(rows) + 1000]
+    beside = np.full(len(drawn), 1 - codes[0], dtype=np.int8)
+    return np.concatenate([rows, np.sort(drawn)]), np.concatenate([codes, beside])
+
+
+#: Everyone who may be asked, in the order of the report. A new member: a class, and a line here.
+MEMBERS: dict[str, Any] = {
+    member.name: member
+    for member in (
+        KernelAverage(),
+        Trees(),
+        Processes(),
+        Boosting(),
+        Logistic(),
+        LatentLogistic(),
+        NaiveBayes(),
+    )
+}

@@ -1,0 +1,240 @@
+"""What a member comes down to: a sum of simple models, each reading one view of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc._basis import MultiscaleBasis
+from pnuauc._committee._calibration import Calibration
+from pnuauc._committee._forest import Forest
+from pnuauc._committee._processes import KernelSum
+from pnuauc._committee._views import DenseView, Look, SparseView, View
+from pnuauc._linear import LinearModel
+from pnuauc._stored import Parts, refuse
+
+__all__ = ["MODELS", "Committee", "Gaussians", "Part", "Seat", "Slope", "score_parts"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: More members or parts than this no committee has.
+_MAX_SEATS = 50
+_READABLE = {"squashed", "trees", "standard", "filled", "unit", "whitened", "components", "raw"}
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """coef'x.
+
+    coef : ndarray, shape (d,)
+    """
+
+    coef: Floats
+
+    kind = "slope"
+
+    def score(self, X: Any) -> Floats:
+        return np.asarray(X @ self.coef)
+
+    def spec(self) -> dict[str, Any]:
+        return {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"coef": self.coef}
+
+    @classmethod
+    def rebuild(cls, parts: Parts, n_columns: int) -> Slope:
+        return cls(parts.array("coef", "float", (n_columns,)).astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussians:
+    """The linear-in-parameter model of the paper: Gaussians of several widths on shared centres."""
+
+    model: LinearModel
+
+    kind = "gaussians"
+
+    def score(self, X: Floats) -> Floats:
+        return self.model.score(X)
+
+    def spec(self) -> dict[str, Any]:
+        return {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        basis = self.model.basis
+        return {"centers": basis.centers_, "widths": basis.widths_, "coef": self.model.coef}
+
+    @classmethod
+    def rebuild(cls, parts: Parts, n_columns: int) -> Gaussians:
+        centers = parts.array("centers", "float", (None, n_columns))
+        widths = parts.array("widths", "float", (None,)).astype(np.float64)
+        if not len(centers) or not len(widths):
+            raise refuse("it has no centres")
+        if not ((widths > 1e-150) & (widths < 1e150)).all():
+            raise refuse("its widths are out of range")
+        coef = parts.array("coef", "float", (len(centers) * len(widths),)).astype(np.float64)
+        basis = MultiscaleBasis(len(centers), widths.tolist())
+        basis.centers_, basis.widths_, basis.n_features_in_ = centers, widths, n_columns
+        return cls(LinearModel(basis, coef))
+
+
+#: Models that a member may consist of, by kind.
+MODELS: dict[str, Any] = {m.kind: m for m in (Forest, KernelSum, Gaussians, Slope)}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A model, and the view of the columns that it reads."""
+
+    reads: str
+    model: Any
+
+    def score(self, look: Look) -> Floats:
+        return np.asarray(self.model.score(getattr(look, self.reads)), dtype=np.float64)
+
+
+def score_parts(parts: Sequence[Part], look: Look) -> Floats:
+    """A member's score: the sum of its parts, shape (n,)."""
+    return np.asarray(sum(part.score(look) for part in parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """A member in the committee: its parts, and weight (score - mean) / spread to the sum."""
+
+    name: str
+    parts: tuple[Part, ...]
+    weight: float
+    mean: float
+    spread: float
+
+    def score(self, look: Look) -> Floats:
+        return self.weight * (score_parts(self.parts, look) - self.mean) / self.spread
+
+
+@dataclass(frozen=True, eq=False)
+class Committee:
+    """sum over seats of weight (score - mean) / spread.
+
+    Attributes
+    ----------
+    view : View
+    seats : tuple of Seat
+    quantiles : ndarray, shape (q,)
+        Evenly spaced quantiles of the sum over unlabelled rows; they turn scores into places.
+    calibration : Calibration or None
+        From places to probabilities.
+    """
+
+    view: View
+    seats: tuple[Seat, ...]
+    quantiles: Floats
+    calibration: Calibration | None = None
+
+    kind = "committee"
+    views = ("kernels",)
+
+    def places(self, scores: Floats) -> Floats:
+        """Share of unlabelled rows that score lower."""
+        shares = np.linspace(0.0, 1.0, len(self.quantiles))
+        # a stretch of equal quantiles is one place, its middle: the same however it is approached
+        low = np.interp(scores, self.quantiles, shares)
+        high = 1.0 - np.interp(-scores, -self.quantiles[::-1], shares)
+        edge = 0.5 / len(self.quantiles)
+        return np.clip((low + high) / 2.0, edge, 1.0 - edge)
+
+    def probability(self, scores: Floats) -> Floats:
+        """Probability that a row of U with this score is positive."""
+        if self.calibration is None:
+            raise AttributeError("This committee was fitted without held-out rows (cv=0).")
+        return self.calibration.probability(self.places(scores))
+
+    def score(self, X: Any, n_threads: int = 1) -> Floats:
+        """Shape (n,); block by block, so that views of the rows stay small."""
+        out = np.empty(X.shape[0])
+        step = 8192
+        for start in range(0, X.shape[0], step):
+            look = Look(X[start : start + step], self.view)
+            out[start : start + step] = sum(seat.score(look) for seat in self.seats)
+        return out
+
+    def spec(self) -> dict[str, Any]:
+        seats = {}
+        for i, seat in enumerate(self.seats):
+            parts = {
+                f"part{j}": {"kind": p.model.kind, "reads": p.reads, **p.model.spec()}
+                for j, p in enumerate(seat.parts)
+            }
+            numbers = {"weight": seat.weight, "mean": seat.mean, "spread": seat.spread}
+            seats[f"seat{i}"] = {"name": seat.name, "n_parts": len(parts), **numbers, **parts}
+        view = {"layout": "sparse" if self.view.is_sparse else "dense"}
+        known: dict[str, Any] = {} if self.calibration is None else {"calibration": {}}
+        return {"kind": self.kind, "n_seats": len(seats), "view": view, **known, **seats}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        found = {f"view/{name}": values for name, values in self.view.arrays().items()}
+        found["quantiles"] = self.quantiles
+        if self.calibration is not None:
+            named = self.calibration.arrays()
+            found |= {f"calibration/{name}": values for name, values in named.items()}
+        for i, seat in enumerate(self.seats):
+            for j, part in enumerate(seat.parts):
+                named = part.model.arrays()
+                found |= {f"seat{i}/part{j}/{name}": values for name, values in named.items()}
+        return found
+
+    @classmethod
+    def rebuild(cls, parts: Parts, n_features: int) -> Committee:
+        """From a model file, every number checked."""
+        parts.text("kind", [cls.kind])
+        n_seats = parts.integer("n_seats", 1, _MAX_SEATS)
+        stored = parts.sub("view")
+        kind = SparseView if stored.text("layout", ("dense", "sparse")) == "sparse" else DenseView
+        view = kind.rebuild(stored, n_features)
+        stored.finish()
+        seats = tuple(_read_seat(parts.sub(f"seat{i}"), view) for i in range(n_seats))
+        quantiles = parts.array("quantiles", "float", (None,)).astype(np.float64)
+        if len(quantiles) < 2 or (np.diff(quantiles) < 0).any():
+            raise refuse("quantiles of its scores do not ascend")
+        calibration = None
+        if parts.has("calibration"):
+            stored = parts.sub("calibration")
+            calibration = Calibration.rebuild(stored)
+            stored.finish()
+        return cls(view, seats, quantiles, calibration)
+
+    @classmethod
+    def from_parts(cls, parts: Parts, widths: Mapping[str, int]) -> Committee:
+        """As the model file asks for it; see :mod:`pnuauc.io`."""
+        return cls.rebuild(parts, widths["kernels"])
+
+
+def _read_seat(stored: Parts, view: View) -> Seat:
+    n_parts = stored.integer("n_parts", 1, _MAX_SEATS)
+    found = []
+    for j in range(n_parts):
+        part = stored.sub(f"part{j}")
+        reads = part.text("reads", _READABLE & _columns(view).keys())
+        model = MODELS[part.text("kind", MODELS)].rebuild(part, _columns(view)[reads])
+        part.finish()
+        found.append(Part(reads, model))
+    seat = Seat(
+        stored.text("name", at_most=100),
+        tuple(found),
+        stored.number("weight", 0.0, 1e6),
+        stored.number("mean"),
+        stored.number("spread", 1e-300),
+    )
+    stored.finish()
+    return seat
+
+
+def _columns(view: View) -> Mapping[str, int]:
+    """Number of columns of every view that a part may read."""
+    names = ("raw", "components") if view.is_sparse else tuple(_READABLE - {"raw"})
+    return {name: view.width(name) for name in names}

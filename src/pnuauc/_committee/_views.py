@@ -1,0 +1,325 @@
+"""How members look at the columns: scaled, drawn in, turned; fitted on all rows, labels unseen.
+
+    standard(x) = (x - mean) / deviation              missing stays missing
+    filled(x) = standard(x), 0 where missing          with an indicator for columns with gaps
+    squashed(x) = z / sqrt(1 + (z / 3)^2), z = filled(x), standardised once more
+    components(x) = filled(x)'V                       V the first principal axes of all rows
+
+This is where unlabelled rows help at no risk: they say how wide a column is and which columns go
+together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import randomized_svd
+
+from pnuauc._stored import Parts, refuse
+
+__all__ = ["DenseView", "Look", "SparseView", "View", "fit_view"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: Where the squashing bends: values beyond three deviations are drawn in.
+_BEND = 3.0
+#: Principal axes at most; in text there is more to find.
+N_COMPONENTS, N_TEXT_COMPONENTS = 20, 100
+#: Text is compared with so many rows to find its components.
+_TEXT_CENTERS = 1000
+#: Above so many columns the axes come from a randomised decomposition.
+_FULL_COLUMNS = 1000
+#: Axes along which rows vary less than this share of the most are rounding error.
+_FLAT = 1e-3
+#: Rows of a block, for temporaries that stay small beside the input.
+_BLOCK = 16_384
+
+
+@dataclass(frozen=True, eq=False)
+class DenseView:
+    """Statistics of dense columns.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray, shape (d,)
+        Of the values that are there.
+    low, span : ndarray, shape (d,)
+        Smallest value and range.
+    holes : ndarray of int, shape (h,)
+        Columns with missing values; each has an indicator at the end of the filled view.
+    hole_mean, hole_deviation : ndarray, shape (h,)
+    squashed_mean, squashed_deviation : ndarray, shape (d + h,)
+    axes : ndarray, shape (d + h, k)
+        Principal axes of the filled columns.
+    lengths : ndarray, shape (k,)
+        Standard deviations along them.
+    """
+
+    mean: Floats
+    deviation: Floats
+    low: Floats
+    span: Floats
+    holes: NDArray[np.int64]
+    hole_mean: Floats
+    hole_deviation: Floats
+    squashed_mean: Floats
+    squashed_deviation: Floats
+    axes: Floats
+    lengths: Floats
+
+    is_sparse = False
+
+    def width(self, name: str) -> int:
+        """Number of columns of the named view."""
+        d, h, k = len(self.mean), len(self.holes), len(self.lengths)
+        widths = {"trees": d + k, "standard": d, "unit": d, "filled": d + h, "squashed": d + h}
+        return {**widths, "components": k, "whitened": k}[name]
+
+    def standard(self, X: NDArray[Any]) -> Floats:
+        return (np.asarray(X, dtype=np.float64) - self.mean) / self.deviation
+
+    def filled(self, X: NDArray[Any]) -> Floats:
+        z = self.standard(X)
+        gaps = np.isnan(z)
+        if not gaps.any() and not len(self.holes):
+            return z
+        marks = (gaps[:, self.holes] - self.hole_mean) / self.hole_deviation
+        return np.concatenate([np.where(gaps, 0.0, z), marks], axis=1)
+
+    def squashed(self, X: NDArray[Any]) -> Floats:
+        out = np.empty((len(X), self.width("squashed")))
+        for start in range(0, len(X), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            out[rows] = _squash(self.filled(X[rows]))
+            out[rows] -= self.squashed_mean
+            out[rows] /= self.squashed_deviation
+        return out
+
+    def unit(self, X: NDArray[Any]) -> Floats:
+        """Columns brought to [0, 1]; missing values at their mean."""
+        X = np.asarray(X, dtype=np.float64)
+        return (np.where(np.isnan(X), self.mean, X) - self.low) / self.span
+
+    def components(self, X: NDArray[Any]) -> Floats:
+        return self.filled(X) @ self.axes
+
+    def whitened(self, X: NDArray[Any]) -> Floats:
+        """Components of unit spread."""
+        return self.components(X) / self.lengths
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def rebuild(cls, parts: Parts, n_features: int) -> DenseView:
+        """From a model file, every number checked."""
+        holes = parts.indices("holes", (None,), 0, n_features)
+        lengths = parts.array("lengths", "float", (None,)).astype(np.float64)
+        d, h, k = n_features, len(holes), len(lengths)
+        shapes: dict[str, tuple[int, ...]] = {
+            **dict.fromkeys(("mean", "deviation", "low", "span"), (d,)),
+            **dict.fromkeys(("hole_mean", "hole_deviation"), (h,)),
+            **dict.fromkeys(("squashed_mean", "squashed_deviation"), (d + h,)),
+            "axes": (d + h, k),
+        }
+        found = {n: parts.array(n, "float", s).astype(np.float64) for n, s in shapes.items()}
+        found["lengths"] = lengths
+        for name in ("deviation", "span", "hole_deviation", "squashed_deviation", "lengths"):
+            if (found[name] <= 0).any():
+                raise refuse(f"{name} of its view must be positive")
+        return cls(holes=holes, **found)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseView:
+    """Latent components of sparse rows: (x'C) W, C some of the rows, W = eigenvectors of C'C.
+
+    With all rows for C these are the right singular vectors of the rows (latent semantic
+    analysis); with a draw they are near enough, and nothing of size columns x components is made.
+
+    Attributes
+    ----------
+    centers : CSR matrix, shape (m, d)
+    turn : ndarray, shape (m, k)
+    """
+
+    centers: Any
+    turn: Floats
+
+    is_sparse = True
+
+    def width(self, name: str) -> int:
+        """Number of columns of the named view."""
+        return int({"raw": self.centers.shape[1], "components": self.turn.shape[1]}[name])
+
+    def components(self, X: Any) -> Floats:
+        """Rows along the axes, brought to unit length (texts differ in length, not in kind)."""
+        found = np.asarray((X @ self.centers.T) @ self.turn)
+        length = np.sqrt(np.einsum("ij,ij->i", found, found))
+        return found / np.where(length > 0, length, 1.0)[:, None]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        c = self.centers
+        named = {f"centers_{k}": getattr(c, k) for k in ("data", "indices", "indptr")}
+        return {**named, "turn": self.turn}
+
+    @classmethod
+    def rebuild(cls, parts: Parts, n_features: int) -> SparseView:
+        """From a model file, every number checked."""
+        data = parts.array("centers_data", "float", (None,))
+        indices = parts.indices("centers_indices", (len(data),), 0, n_features)
+        ends = parts.indices("centers_indptr", (None,), 0, len(data) + 1)
+        if len(ends) < 2 or ends[0] != 0 or ends[-1] != len(data) or (np.diff(ends) < 0).any():
+            raise refuse("its sparse centres do not add up")
+        turn = parts.array("turn", "float", (len(ends) - 1, None)).astype(np.float64)
+        centers = sparse.csr_matrix((data, indices, ends), shape=(len(ends) - 1, n_features))
+        return cls(centers, turn)
+
+
+View: TypeAlias = DenseView | SparseView
+
+
+class Look:
+    """Rows through a view; what was looked at once is remembered.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix, shape (n, d)
+    view : View
+    """
+
+    def __init__(self, X: Any, view: View) -> None:
+        self.raw = X
+        self.view: Any = view
+
+    def __len__(self) -> int:
+        return int(self.raw.shape[0])
+
+    def take(self, rows: NDArray[np.intp]) -> Look:
+        """Some of the rows."""
+        return Look(self.raw[rows], self.view)
+
+    @cached_property
+    def standard(self) -> Floats:
+        return np.asarray(self.view.standard(self.raw))
+
+    @cached_property
+    def filled(self) -> Floats:
+        return np.asarray(self.view.filled(self.raw))
+
+    @cached_property
+    def squashed(self) -> Floats:
+        return np.asarray(self.view.squashed(self.raw))
+
+    @cached_property
+    def unit(self) -> Floats:
+        return np.asarray(self.view.unit(self.raw))
+
+    @cached_property
+    def components(self) -> Floats:
+        return np.asarray(self.view.components(self.raw))
+
+    @cached_property
+    def whitened(self) -> Floats:
+        return np.asarray(self.components / self.view.lengths)
+
+    @cached_property
+    def trees(self) -> Floats:
+        """Columns with their gaps, and components, side by side."""
+        return np.concatenate([self.standard, self.components], axis=1)
+
+
+def fit_view(X: Any, random_state: Any) -> View:
+    """The view of these rows (a draw of all rows will do)."""
+    rng = check_random_state(random_state)
+    return _fit_sparse(X, rng) if sparse.issparse(X) else _fit_dense(X, rng)
+
+
+def _fit_sparse(X: Any, rng: np.random.RandomState) -> SparseView:
+    n = X.shape[0]
+    rows = np.sort(rng.choice(n, _TEXT_CENTERS, replace=False)) if n > _TEXT_CENTERS else slice(n)
+    centers = sparse.csr_matrix(X[rows], dtype=np.float64)
+    values, vectors = linalg.eigh((centers @ centers.T).toarray())
+    k = min(N_TEXT_COMPONENTS, len(values))
+    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    keep = values > 1e-10 * max(values[0], 1e-300)
+    return SparseView(centers, _signed(vectors[:, keep]) / np.sqrt(values[keep]))
+
+
+def _fit_dense(X: NDArray[Any], rng: np.random.RandomState) -> DenseView:
+    X = np.asarray(X, dtype=np.float64)
+    gaps = np.isnan(X)
+    d = X.shape[1]
+    holes = np.flatnonzero(gaps.any(axis=0) & ~gaps.all(axis=0))
+    hole_mean = gaps[:, holes].mean(axis=0)
+    mean, deviation = _moments(X, gaps)
+    empty = gaps.all(axis=0)
+    low = np.where(empty, 0.0, np.min(X, axis=0, initial=np.inf, where=~gaps))
+    high = np.where(empty, 0.0, np.max(X, axis=0, initial=-np.inf, where=~gaps))
+    span = high / 2 - low / 2  # halves: the range of numbers near the largest would overflow
+    fields: dict[str, Any] = {
+        "mean": mean,
+        "deviation": deviation,
+        "low": low,
+        "span": np.where(span > 0, 2 * span, 1.0),
+        "holes": holes.astype(np.int64),
+        "hole_mean": hole_mean,
+        "hole_deviation": np.sqrt(hole_mean * (1 - hole_mean)),
+        "squashed_mean": np.zeros(d + len(holes)),
+        "squashed_deviation": np.ones(d + len(holes)),
+        "axes": np.zeros((d + len(holes), 0)),
+        "lengths": np.zeros(0),
+    }
+    filled = DenseView(**fields).filled(X)
+    z = _squash(filled)
+    none = np.zeros(z.shape, dtype=bool)
+    fields["squashed_mean"], fields["squashed_deviation"] = _moments(z, none)
+    fields["axes"], fields["lengths"] = _principal_axes(filled, rng)
+    return DenseView(**fields)
+
+
+def _squash(z: Floats) -> Floats:
+    return z / np.sqrt(1.0 + (z / _BEND) ** 2)
+
+
+def _moments(X: Floats, gaps: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Mean and deviation of the values that are there; 0 and 1 where none is or none differs."""
+    count = np.maximum((~gaps).sum(axis=0), 1)
+    # scaled first: the squares of 1e200 would overflow
+    largest = np.max(np.abs(X), axis=0, initial=0.0, where=~gaps)
+    unit = np.where(largest > 0, largest, 1.0)
+    scaled = np.where(gaps, 0.0, X / unit)
+    mean = scaled.sum(axis=0) / count
+    centred = np.where(gaps, 0.0, scaled - mean)
+    deviation = np.sqrt((centred**2).sum(axis=0) / count)
+    # a constant column must not be blown up by its rounding error
+    flat = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+    return mean * unit, np.where(flat, 1.0, deviation * unit)
+
+
+def _principal_axes(Z: Floats, rng: np.random.RandomState) -> tuple[Floats, Floats]:
+    n, d = Z.shape
+    k = min(N_COMPONENTS, d, n - 1)
+    if d < 2 or k < 1:
+        return np.zeros((d, 0)), np.zeros(0)
+    centred = Z - Z.mean(axis=0)
+    if d <= _FULL_COLUMNS:
+        values, vectors = linalg.eigh(centred.T @ centred / n, subset_by_index=[d - k, d - 1])
+        lengths, axes = np.sqrt(np.maximum(values[::-1], 0.0)), vectors[:, ::-1]
+    else:
+        _, spread, rows = randomized_svd(centred, k, n_iter=3, random_state=rng)
+        lengths, axes = spread / np.sqrt(n), rows.T
+    keep = lengths > _FLAT * max(float(lengths.max()), 1e-300)
+    return np.ascontiguousarray(_signed(axes)[:, keep]), lengths[keep]
+
+
+def _signed(axes: Floats) -> Floats:
+    """A fixed sign: eigenvectors come with either, and trees would see mirrored columns."""
+    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    return np.asarray(axes * np.where(signs == 0, 1.0, signs))

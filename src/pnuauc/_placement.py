@@ -1,0 +1,269 @@
+"""What held-out scores say of single rows: probability, positives in the top k and hidden ones.
+
+Let u be the place of a score among the unlabelled scores (0 lowest, 1 highest) and pi(u) the chance
+that an unlabelled row at that place is positive. Over U the mean of pi is the prior, and
+
+    labelled positives have the density pi(u) / prior,
+    labelled negatives have the density (1 - pi(u)) / (1 - prior).
+
+So given the prior, pi is a curve of known mean, and the places of the labelled rows are draws from
+two densities that it determines. The curves considered rise:
+
+    logit pi(u) = a + b (exp(g z) - 1) / g,    z = Phi^-1(u), b > 0,
+
+with a settled by the mean. g = 0 is two Gaussians of equal width when positives are rare; g > 0 is
+steeper at the top (a few sure positives), g < 0 levels off there. The answer is an average over b,
+g and the prior, by their posterior on a grid: nothing is maximised, nothing is clamped, and no
+number of rows makes a probability 0 or 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from pnuauc._prior import ClassPrior
+
+__all__ = ["Expected", "Placement", "place_among", "place_scores"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# Places, evenly spaced in z: the top 1 in 1,000 is as well resolved as the middle.
+_Z: Floats = np.linspace(-4.75, 4.75, 96)
+_MASS: Floats = np.exp(-0.5 * _Z**2) / np.exp(-0.5 * _Z**2).sum()
+# Steepness up to 25: a near-perfect ranking at a prior of .3 is a step in u.
+_STEEPNESS: Floats = np.geomspace(0.05, 25.0, 20)
+_BEND: Floats = np.linspace(-0.8, 0.8, 7)
+_BEND_SD = 0.4
+# What is nearer to 0 or 1 than this is treated as this far: no U is large enough to tell.
+_END = 1e-7
+#: Places of held-out rows that refits gave are less than independent: they count as 1 / 2 row each.
+#: With the share of positives known, 95% intervals of the top 20 then hold in 93 to 96% of draws.
+CROSS_FIT_DISCOUNT = 2.0
+
+
+class Expected(NamedTuple):
+    """A number with limits."""
+
+    value: float
+    low: float
+    high: float
+
+
+def place_among(scores: ArrayLike, reference: ArrayLike) -> Floats:
+    """Place of each score among the reference scores, strictly between 0 and 1; ties in the middle.
+
+    u = (number below + half the number equal + 1/2) / (n + 1), shape (m,).
+    """
+    values = np.asarray(scores, dtype=float)
+    ordered = np.sort(np.asarray(reference, dtype=float))
+    left = np.searchsorted(ordered, values, side="left")
+    right = np.searchsorted(ordered, values, side="right")
+    return np.asarray((0.5 * (left + right) + 0.5) / (len(ordered) + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Posterior over the curve pi(u) and the prior.
+
+    Attributes
+    ----------
+    prior : ClassPrior
+        Share of positives inside U.
+    shares, weights : ndarray, shape (J,)
+        Nodes that stand for the prior, and their probabilities.
+    shapes : ndarray, shape (J, M)
+        Posterior of the M curves at each node; rows sum to 1.
+    """
+
+    prior: ClassPrior
+    shares: Floats
+    weights: Floats
+    shapes: Floats
+
+    def probability(self, places: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
+        """Chance that a row is positive, and its limits, by its place among U.
+
+        Parameters
+        ----------
+        places : array-like, shape (m,)
+            As :func:`place_among` gives them.
+
+        Returns
+        -------
+        value, low, high : ndarray, shape (m,)
+            Not decreasing in the place.
+        """
+        knots = np.linspace(-4.75, 4.75, 77)
+        at = [_interpolated(_curves(float(s))[0], knots) for s in self.shares]
+        mass = np.concatenate([w * q for w, q in zip(self.weights, self.shapes, strict=True)])
+        stacked = np.concatenate(at)  # (J M, knots)
+        value = mass @ stacked
+        tail = (1.0 - level) / 2.0
+        limits = _quantiles(stacked, mass, (tail, 1.0 - tail))
+        z = special.ndtri(np.clip(np.asarray(places, dtype=float), _END, 1.0 - _END))
+        low, mid, high = (
+            np.interp(z, knots, np.maximum.accumulate(v)) for v in (limits[0], value, limits[1])
+        )
+        # a mean may leave a narrow interval of a skewed distribution
+        return mid, np.minimum(low, mid), np.maximum(high, mid)
+
+    def top(self, k: int, n_unlabeled: int, level: float = 0.95) -> Expected:
+        """Positives among the k highest of n_unlabeled unlabelled rows: mean, prediction interval.
+
+        The limits hold for the count itself: given the mean chance p of the k rows it is taken as
+        Binomial(k, p), which is never narrower than the sum of k unequal chances.
+        """
+        k = _checked_k(k, n_unlabeled)
+        chance, mass = self._top_chances(k, n_unlabeled)
+        counts = np.unique(np.round(np.linspace(0, k, min(k, 2000) + 1)))
+        cells = np.linspace(0.0, 1.0, 202)
+        cell_mass = np.histogram(chance, cells, weights=mass)[0]
+        middle = 0.5 * (cells[1:] + cells[:-1])
+        used = cell_mass > 1e-9
+        below = special.bdtr(counts[:, None], k, middle[None, used]) @ cell_mass[used]
+        tail = (1.0 - level) / 2.0
+        total = below[-1]
+        low = counts[np.searchsorted(below, tail * total)]
+        high = counts[min(np.searchsorted(below, (1.0 - tail) * total), len(counts) - 1)]
+        return Expected(float(k * (mass @ chance)), float(low), float(high))
+
+    def recall(self, k: int, n_unlabeled: int, level: float = 0.95) -> Expected:
+        """Share of U's positives that are among the k highest rows."""
+        k = _checked_k(k, n_unlabeled)
+        chance, mass = self._top_chances(k, n_unlabeled)
+        share = np.repeat(np.clip(self.shares, _END, 1.0), self.shapes.shape[1])
+        found = np.minimum(chance * k / (share * n_unlabeled), 1.0)
+        tail = (1.0 - level) / 2.0
+        low, high = _quantiles(found[:, None], mass, (tail, 1.0 - tail))[:, 0]
+        return Expected(float(mass @ found), float(low), float(high))
+
+    def hidden(self, n_unlabeled: int) -> Expected:
+        """Positives among all unlabelled rows, with the limits of the prior."""
+        prior = self.prior
+        return Expected(*(n_unlabeled * v for v in (prior.value, prior.low, prior.high)))
+
+    def _top_chances(self, k: int, n: int) -> tuple[Floats, Floats]:
+        """Mean chance of the top k under every (node, curve), and the posterior mass of each."""
+        z = special.ndtri(1.0 - (np.arange(min(k, 4000)) + 0.5) * (k / min(k, 4000)) / n)
+        cell = np.clip(np.round((z - _Z[0]) / (_Z[1] - _Z[0])), 0, len(_Z) - 1).astype(np.intp)
+        share = np.bincount(cell, minlength=len(_Z)) / len(z)
+        chances = np.concatenate([_curves(float(s))[0] @ share for s in self.shares])
+        return chances, (self.weights[:, None] * self.shapes).ravel()
+
+
+def place_scores(
+    positive: ArrayLike,
+    negative: ArrayLike,
+    prior: ClassPrior,
+    *,
+    discount: float = 1.0,
+    n_nodes: int = 11,
+) -> Placement:
+    """Posterior of the curve from the places of labelled rows among the unlabelled ones.
+
+    Parameters
+    ----------
+    positive, negative : array-like, shape (n_p,), (n_n,)
+        Places in (0, 1) as :func:`place_among` gives them, of scores that the row's own label had
+        no part in; either may be empty.
+    prior : ClassPrior
+        Share of positives inside U; its distribution is integrated over.
+    discount : float
+        Rows that count as one: 1 for independent rows, ``CROSS_FIT_DISCOUNT`` for scores of refits.
+    n_nodes : int
+        Nodes that stand for the prior's distribution.
+
+    Examples
+    --------
+    >>> found = place_scores([0.99, 0.97, 0.9, 0.6], [0.2, 0.5, 0.7], ClassPrior.known(0.1))
+    >>> count = found.top(20, 1000)
+    >>> 0 < count.low < count.value < count.high <= 20
+    True
+    """
+    counts = [_cell_counts(part) for part in (positive, negative)]
+    shares, weights = prior.nodes(n_nodes)
+    log_belief = _log_belief()
+    shapes, evidence = [], []
+    for share in shares:
+        _, log_p, log_n = _curves(float(share))
+        log_posterior = (log_p @ counts[0] + log_n @ counts[1]) / discount + log_belief
+        peak = float(log_posterior.max())
+        mass = np.exp(log_posterior - peak)
+        shapes.append(mass / mass.sum())
+        evidence.append(peak + float(np.log(mass.sum())))
+    if prior.is_given and len(shares) > 1:
+        # an interval that the user knows is independent of these rows, so they may sharpen it; an
+        # estimate has seen them already
+        weights = weights * np.exp(np.array(evidence) - max(evidence))
+        weights = weights / weights.sum()
+    return Placement(prior, shares, weights, np.stack(shapes))
+
+
+def _cell_counts(places: ArrayLike) -> Floats:
+    z = special.ndtri(np.clip(np.asarray(places, dtype=float), _END, 1.0 - _END))
+    cell = np.clip(np.round((z - _Z[0]) / (_Z[1] - _Z[0])), 0, len(_Z) - 1).astype(np.intp)
+    counts: Floats = np.bincount(cell, minlength=len(_Z)).astype(np.float64)
+    return counts
+
+
+def _checked_k(k: int, n_unlabeled: int) -> int:
+    if not 1 <= k <= n_unlabeled:
+        raise ValueError(f"k must lie between 1 and the {n_unlabeled} unlabelled rows, got {k}.")
+    return int(k)
+
+
+def _log_belief() -> Floats:
+    """Before any row is seen: b with density growing as its root on the log scale, g near 0."""
+    belief = 0.5 * np.log(_STEEPNESS)[:, None] - 0.5 * (_BEND / _BEND_SD) ** 2
+    return np.asarray(belief.ravel())
+
+
+@lru_cache(maxsize=1)
+def _slopes() -> Floats:
+    """b (exp(g z) - 1) / g of all curves, shape (M, Z)."""
+    bends = [_Z if abs(g) < 1e-9 else np.expm1(g * _Z) / g for g in _BEND]
+    slopes = _STEEPNESS[:, None, None] * np.stack(bends)
+    return np.asarray(slopes.reshape(-1, len(_Z)))
+
+
+@lru_cache(maxsize=64)
+def _curves(share: float) -> tuple[Floats, Floats, Floats]:
+    """pi, log(pi / share) and log((1 - pi) / (1 - share)) of all curves, each of shape (M, Z)."""
+    share = min(max(share, _END), 1.0 - _END)
+    slopes = _slopes()
+    start = float(special.logit(share))
+    low, high = start - slopes.max(axis=1), start - slopes.min(axis=1)
+    for _ in range(42):  # the mean rises with the intercept: bisection always arrives
+        middle = 0.5 * (low + high)
+        short = special.expit(middle[:, None] + slopes) @ _MASS < share
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    linear = 0.5 * (low + high)[:, None] + slopes
+    return (
+        special.expit(linear),
+        special.log_expit(linear) - np.log(share),
+        special.log_expit(-linear) - np.log1p(-share),
+    )
+
+
+def _interpolated(curves: Floats, knots: Floats) -> Floats:
+    """Curves at knots that are a subset of the places' grid or between its points, (M, knots)."""
+    position = (knots - _Z[0]) / (_Z[1] - _Z[0])
+    left = np.clip(position.astype(np.intp), 0, len(_Z) - 2)
+    part = position - left
+    return np.asarray(curves[:, left] * (1.0 - part) + curves[:, left + 1] * part)
+
+
+def _quantiles(values: Any, mass: Floats, probabilities: tuple[float, ...]) -> Floats:
+    """Weighted quantiles of each column, shape (probabilities, columns)."""
+    order = np.argsort(values, axis=0)
+    ordered = np.take_along_axis(values, order, axis=0)
+    below = np.cumsum(mass[order], axis=0)
+    rows = [np.minimum((below < p * below[-1]).sum(axis=0), len(values) - 1) for p in probabilities]
+    columns = np.arange(values.shape[1])
+    return np.stack([ordered[row, columns] for row in rows])

@@ -1,0 +1,176 @@
+"""An AUC estimate at one prior: its value, and how it scatters as a function of the true AUC.
+
+How far an estimate scatters depends on the AUC itself: rows of a model with AUC .999 hardly ever
+show a misranked pair, so a variance read off the rows is near zero just where it is least sure. So
+the variance is a function of the true AUC a,
+
+    V(a) = sum over roles r of  [v_r(1) + 4 a (1 - a) k_r (v_r(1/2) - v_r(1))] / n_r,
+
+where v_r(1) and v_r(1/2) are the variances of a row's projection when the classes are apart and
+when they are alike: both follow from the prior alone. k_r is read off the rows and pulled towards
+``USUAL``, the more so the less the rows can tell (4 a (1 - a) n_r of them carry the information).
+One row tells nothing: the largest possible k_r, 3, stands in. Limits are the two a at which
+|estimate - a| = t sqrt(V(a)): Wilson's idea for a share, closed form, inside [0, 1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from pnuauc.metrics._counts import Floats
+from pnuauc.metrics._interval import t_quantile
+from pnuauc.metrics._moments import PairShares, raw_to_auc
+
+__all__ = ["Conditional", "conditional", "mixture_limits", "role_extremes"]
+
+#: k_r of two Gaussians is .6 to 1; of an outlier that loses to everything, 3.
+USUAL = 1.2
+#: Rows that the usual value counts for.
+USUAL_ROWS = 10.0
+#: A placement that is 0 or 1 has the variance a (1 - a), three times 4 a (1 - a) / 12.
+_LARGEST = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """Estimate at one prior; V(a) = apart + spread a (1 - a) with ``df`` degrees of freedom."""
+
+    value: float
+    apart: float
+    spread: float
+    df: float
+
+    def std_error(self) -> float:
+        """sqrt(V) at the estimate, moved inside [0, 1] where it lies outside."""
+        a = min(max(self.value, 0.0), 1.0)
+        return float(np.sqrt(self.apart + self.spread * a * (1.0 - a)))
+
+    def limits(self, level: float) -> tuple[float, float] | None:
+        """All a in [0, 1] that the estimate does not refute; None where it refutes every one.
+
+        (value - a)^2 <= q V(a) with q = t^2 is (1 + q s) a^2 - (2 v + q s) a + v^2 - q p <= 0.
+        """
+        q = t_quantile(level, self.df) ** 2
+        v, p, s = self.value, self.apart, self.spread
+        root = q * (4.0 * s * v * (1.0 - v) + q * s * s + 4.0 * p * (1.0 + q * s))
+        if root < 0.0:
+            return None
+        ends = (2.0 * v + q * s + np.array([-1.0, 1.0]) * np.sqrt(root)) / (2.0 * (1.0 + q * s))
+        if ends[0] > 1.0 or ends[1] < 0.0:
+            return None
+        return float(max(ends[0], 0.0)), float(min(ends[1], 1.0))
+
+    def distribution(self, grid: Floats) -> Floats:
+        """Confidence that the AUC is at most each a of ``grid``: t((a - value) / sqrt(V(a)))."""
+        error = np.sqrt(np.maximum(self.apart + self.spread * grid * (1.0 - grid), 1e-18))
+        z = (grid - self.value) / error
+        below = special.stdtr(self.df, z) if np.isfinite(self.df) else special.ndtr(z)
+        return np.asarray(np.maximum.accumulate(below))
+
+
+def role_extremes(prior: float) -> tuple[Floats, Floats]:
+    """Covariances of a row's raw projections by role, classes alike and classes apart, (3, 3, 3).
+
+    Order of roles P, N, U and of estimates PN, PU, NU, as in :mod:`pnuauc.metrics._moments`. Alike:
+    all placements are one uniform variable. Apart: every positive beats every negative, and
+    placements within the own class are uniform.
+    """
+    t, rest = prior, 1.0 - prior
+    alike, apart = np.zeros((3, 3, 3)), np.zeros((3, 3, 3))
+    alike[0][np.ix_([0, 1], [0, 1])] = alike[1][np.ix_([0, 2], [0, 2])] = 1.0 / 12.0
+    alike[2][1:, 1:] = np.array([[1.0, -1.0], [-1.0, 1.0]]) / 12.0
+    apart[0][1, 1], apart[1][2, 2] = t * t / 12.0, rest * rest / 12.0
+    mean_pu, mean_nu = t / 2.0 + rest, rest / 2.0 + t
+    apart[2][1, 1] = t / 3.0 + rest - mean_pu**2
+    apart[2][2, 2] = rest / 3.0 + t - mean_nu**2
+    apart[2][1, 2] = apart[2][2, 1] = 0.5 - mean_pu * mean_nu
+    return alike, apart
+
+
+def conditional(
+    moments: PairShares, prior: float | None, weights: Floats, inflation: float = 1.0
+) -> Conditional:
+    """The estimate weights @ (PN, PU, NU) at a known prior.
+
+    Parameters
+    ----------
+    moments : PairShares
+    prior : float or None
+        Share of positives inside U; None where only PN has weight.
+    weights : ndarray, shape (3,)
+        Sum to 1.
+    inflation : float
+        Factor of the variance, for scores that are less than independent.
+    """
+    slope, offset = raw_to_auc(prior)
+    used = weights != 0.0
+    value = float(np.sum(weights[used] * (slope * moments.raw - offset)[used]))
+    raw_weights = np.where(used, weights * np.nan_to_num(slope), 0.0)
+    alike, apart = (
+        np.einsum("i,rij,j->r", raw_weights, matrix, raw_weights)
+        for matrix in role_extremes(0.5 if prior is None else prior)
+    )
+    n = np.asarray(moments.n, dtype=float)
+    seen = n * np.einsum("i,rij,j->r", raw_weights, moments.by_role, raw_weights)
+    base, slope_a = _by_role(value, seen, alike, apart, n)
+    rows = np.maximum(n, 1.0)
+    # a role that has no weight has no variance under either extreme
+    involved = (n > 0) & (alike + apart > 0)
+    base, slope_a = (np.where(involved, part / rows, 0.0) for part in (base, slope_a))
+    a = _inside(value, n)
+    parts = base + slope_a * a * (1.0 - a)
+    noise = float(np.sum(np.where(n > 1, parts**2 / (rows - 1.0 + USUAL_ROWS), 0.0)))
+    df = float(parts.sum() ** 2 / noise) if noise > 0 else np.inf
+    return Conditional(value, inflation * float(base.sum()), inflation * float(slope_a.sum()), df)
+
+
+def _inside(value: float, n: Floats) -> float:
+    """The estimate as if one more pair of rows had been a draw."""
+    fewest = float(n[n > 0].min())
+    return (min(max(value, 0.0), 1.0) * fewest + 0.5) / (fewest + 1.0)
+
+
+def _by_role(
+    value: float, seen: Floats, alike: Floats, apart: Floats, n: Floats
+) -> tuple[Floats, Floats]:
+    """Constant part and factor of a (1 - a) of each role's variance of one row."""
+    span = alike - apart
+    a = _inside(value, n)
+    informative = n * 4.0 * a * (1.0 - a)
+    reading = (seen - apart) / np.maximum(4.0 * a * (1.0 - a) * span, 1e-12)
+    # one row shows no spread at all
+    weight = np.where(n > 1, informative, 0.0)
+    k = weight * np.clip(reading, 0.0, _LARGEST) + USUAL_ROWS * USUAL
+    k = np.where(n == 1, _LARGEST, k / (weight + USUAL_ROWS))
+    # at priors near 1/2 an apart U scatters more than an alike one: then no dependence on a is used
+    steady = (np.where(n > 1, n * seen, 0.0) + USUAL_ROWS * np.maximum(apart, alike)) / (
+        np.where(n > 1, n, 0.0) + USUAL_ROWS
+    )
+    rising = span > 1e-9
+    return np.where(rising, apart, steady), np.where(rising, 4.0 * k * span, 0.0)
+
+
+def mixture_limits(
+    parts: list[Conditional], weights: Floats, level: float
+) -> tuple[float, float, Floats] | None:
+    """Limits under a mixture over priors, and the weights that priors keep.
+
+    A prior under which the estimate refutes every AUC in [0, 1] loses the mass that falls outside;
+    None where all of them lose nearly everything.
+    """
+    grid = np.concatenate(
+        [np.linspace(0.0, 0.9, 181), 1.0 - np.geomspace(0.0995, 1e-5, 140), [1.0]]
+    )
+    curves = np.stack([part.distribution(grid) for part in parts])
+    inside = curves[:, -1] - curves[:, 0]
+    tail = (1.0 - level) / 2.0
+    if float(weights @ inside) < tail:
+        return None
+    kept = weights * inside
+    kept = kept / kept.sum()
+    mixed = kept @ ((curves - curves[:, :1]) / np.maximum(inside, 1e-12)[:, None])
+    low, high = np.interp([tail, 1.0 - tail], mixed, grid)
+    return float(low), float(high), kept

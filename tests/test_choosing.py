@@ -1,0 +1,219 @@
+"""Validation and choice, part by part: equal to their definitions, by brute force."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pnuauc._risks import gamma_bar
+from pnuauc.selection import Candidates, Criterion, average, deal_folds, order_of, pick
+from pnuauc.selection._counts import FoldCounts
+from pnuauc.selection._criterion import (
+    _least_variance,
+    _least_variance_simplex,
+    held_out_covariance,
+    validation_risks,
+)
+from tests.conftest import wins
+
+
+def folds_of(seed=0, n_candidates=3, sizes=((4, 6, 30), (5, 6, 31)), digits=1):
+    """Held-out scores of some candidates by fold: lists of (P, N, U), with ties."""
+    rng = np.random.default_rng(seed)
+    return [
+        [np.round(rng.normal(m, 1.0, (n_candidates, n)), digits) for m, n in zip((1, 0, 0.3), size)]
+        for size in sizes
+    ]
+
+
+def counts_of(folds):
+    out = []
+    for p, n, u in folds:
+        counts = FoldCounts.from_labelled(p, n)
+        marks, ranked = counts.marks, np.sort(u, axis=1)
+        sides = (
+            np.array([r.searchsorted(m, side=side) for r, m in zip(ranked, marks)])
+            for side in ("left", "right")
+        )
+        out.append(counts.with_unlabelled(np.concatenate(list(sides), axis=1), u.shape[1]))
+    return out
+
+
+def test_risks_of_a_fold_are_sums_over_pairs():
+    prior = 0.3
+    for (p, n, u), counts in zip(folds_of(), counts_of(folds_of())):
+        risks = counts.risks(prior)
+        for c in range(3):
+            pn, pu, un = (1 - wins(a[c], b[c]).mean() for a, b in ((p, n), (p, u), (u, n)))
+            assert risks["PN"][c] == pytest.approx(pn)
+            assert risks["PU"][c] == pytest.approx((pu - prior / 2) / (1 - prior))
+            assert risks["NU"][c] == pytest.approx((un - (1 - prior) / 2) / prior)
+    assert np.isnan(counts.risks(None)["PU"]).all()
+
+
+def test_covariance_is_that_of_the_projections():
+    """Placements of each role's rows, pooled over folds; mean over candidates."""
+    prior, folds = 0.3, folds_of()
+    expected = np.zeros((3, 3))
+    n_candidates = 3
+    for c in range(n_candidates):
+        on_p, on_n, on_u = [], [], []
+        for p, n, u in ([part[c] for part in fold] for fold in folds):
+            zeros = [np.zeros(len(part)) for part in (p, n, u)]
+            pn, pu, un = wins(p, n), wins(p, u), wins(u, n)
+            on_p.append([pn.mean(1), pu.mean(1) / (1 - prior), zeros[0]])
+            on_n.append([pn.mean(0), zeros[1], un.mean(0) / prior])
+            on_u.append([zeros[2], pu.mean(0) / (1 - prior), un.mean(1) / prior])
+        for rows in (on_p, on_n):
+            pooled = np.concatenate(rows, axis=1)
+            expected += np.cov(pooled) / pooled.shape[1] / n_candidates
+        total = sum(part[0].shape[0] for part in on_u)
+        spread = np.mean([np.cov(part, bias=True) for part in on_u], axis=0)
+        expected += spread / total / n_candidates
+    np.testing.assert_allclose(held_out_covariance(counts_of(folds), prior), expected, atol=1e-12)
+    labelled = held_out_covariance(counts_of(folds), None)
+    assert labelled[0, 0] == pytest.approx(expected[0, 0])
+    assert np.count_nonzero(labelled) == 1
+
+
+def random_covariance(seed):
+    rows = np.random.default_rng(seed).normal(size=(3, 4))
+    return rows @ rows.T
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_of_least_variance(seed):
+    s = random_covariance(seed)
+    grid = np.linspace(0, 1, 20_001)
+    for other in (1, 2):
+        w = np.zeros((len(grid), 3))
+        w[:, 0], w[:, other] = 1 - grid, grid
+        best = grid[np.einsum("ki,ij,kj->k", w, s, w).argmin()]
+        assert _least_variance(s, other) == pytest.approx(best, abs=1e-4)
+    found = np.array(_least_variance_simplex(s))
+    assert found.sum() == pytest.approx(1)
+    assert (found >= 0).all()
+    steps = np.linspace(0, 1, 101)
+    corners = np.array(
+        [(a, b, 1 - a - b) for a, b in itertools.product(steps, steps) if a + b <= 1]
+    )
+    lowest = np.einsum("ki,ij,kj->k", corners, s, corners).min()
+    assert found @ s @ found <= lowest + 1e-6 * np.trace(s)
+
+
+def test_equal_risks_leave_labelled_pairs_alone():
+    assert _least_variance(np.ones((3, 3)), 1) == 0.0
+    assert sum(_least_variance_simplex(np.zeros((3, 3)))) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["paper", "variance", "combined"])
+def test_validation_risk_is_the_weighted_sum_of_its_parts(name):
+    prior, folds = 0.3, folds_of()
+    counts, etas = counts_of(folds), np.array([-0.5, 0.0, 0.5])
+    found = validation_risks(counts, etas, "PNU", prior, name)
+    s = held_out_covariance(counts, prior)
+    if name == "paper":
+        pnpu, pnnu = gamma_bar(prior, 9, 12)
+    elif name == "variance":
+        pnpu, pnnu = _least_variance(s, 1), _least_variance(s, 2)
+    if name == "combined":
+        weights = [_least_variance_simplex(s)] * 3
+    else:
+        plus, minus = (1 - pnpu, pnpu, 0.0), (1 - pnnu, 0.0, pnnu)
+        weights = [minus, plus, plus]  # by the sign of eta
+    for k, fold in enumerate(counts):
+        risks = fold.risks(prior)
+        for c, w in enumerate(weights):
+            expected = w[0] * risks["PN"][c] + w[1] * risks["PU"][c] + w[2] * risks["NU"][c]
+            assert found.fold_risks[k, c] == pytest.approx(expected)
+    typical = np.array(weights[2])
+    assert found.noise == pytest.approx(np.sqrt(typical @ s @ typical))
+
+
+def test_unusable_candidates_have_no_say():
+    prior, counts = 0.3, counts_of(folds_of())
+    usable = np.array([True, False, True])
+    some = [c.of(usable) for c in counts]
+    etas = np.array([0.0, 0.5, 0.5])
+    found = validation_risks(counts, etas, "PNU", prior, "combined", usable)
+    alone = validation_risks(some, etas[usable], "PNU", prior, "combined")
+    assert np.isnan(found.fold_risks[:, 1]).all()
+    np.testing.assert_allclose(found.fold_risks[:, usable], alone.fold_risks)
+    assert found.noise == pytest.approx(alone.noise)
+
+
+@pytest.mark.parametrize(("setting", "part"), [("PN", "PN"), ("PU", "PU"), ("NU", "NU")])
+def test_two_roles_leave_no_choice_of_weights(setting, part):
+    counts = counts_of(folds_of())
+    prior = None if setting == "PN" else 0.3
+    found = validation_risks(counts, np.zeros(3), setting, prior, "combined")
+    for k, fold in enumerate(counts):
+        np.testing.assert_allclose(found.fold_risks[k], fold.risks(prior)[part])
+
+
+def test_mean_and_error_over_the_folds_that_have_a_value():
+    risks = np.array([[0.1, 0.4, np.nan], [0.3, np.nan, np.nan], [0.8, 0.6, np.nan]])
+    found = Criterion("paper", risks, {}, 0.1)
+    np.testing.assert_allclose(found.mean, [0.4, 0.5, np.nan])
+    np.testing.assert_allclose(found.std[:2], [np.std(risks[:, 0]), 0.1])
+    expected = [np.std(risks[:, 0], ddof=1) / np.sqrt(3), np.std([0.4, 0.6], ddof=1) / np.sqrt(2)]
+    np.testing.assert_allclose(found.std_error[:2], expected)
+
+
+def test_candidates_are_every_combination():
+    found = Candidates.from_grid([1.0, 2.0], [-0.5, 0.0, 0.5], [0.1, 1.0])
+    every = list(itertools.product([1.0, 2.0], [-0.5, 0.0, 0.5], [0.1, 1.0]))
+    assert len(found) == 12
+    assert [tuple(found.parameters(i).values()) for i in range(12)] == every
+    assert list(found.parameters(0)) == ["width", "eta", "alpha"]
+
+
+def test_ties_go_to_the_simpler_candidate():
+    """Smaller abs(eta), then larger ridge, then larger width; risk first, NaN last."""
+    candidates = Candidates.from_grid([1.0, 2.0], [-0.5, 0.0, 0.5], [0.1, 1.0])
+    order = order_of(np.zeros(12), candidates)
+    keys = [
+        (abs(p["eta"]), -p["alpha"], -p["width"])
+        for p in map(candidates.parameters, order.tolist())
+    ]
+    assert keys == sorted(keys)
+    risks = np.arange(12.0)[::-1].copy()
+    risks[11] = np.nan
+    np.testing.assert_array_equal(order_of(risks, candidates), [*range(10, -1, -1), 11])
+    single = pick(risks, candidates)
+    assert (single.kept.tolist(), single.weights.tolist()) == ([10], [1.0])
+
+
+def test_average_weighs_by_the_excess_risk():
+    candidates = Candidates.from_grid([1.0], [0.0], [0.1, 1.0, 10.0, 100.0, 1000.0])
+    risks = np.array([[0.2, 0.1, 0.15, 0.1 + 7.5 * 0.02, np.nan]])
+    found = average(Criterion("paper", risks, {}, 0.04), candidates, 0.5)
+    # exp(-7.5) is below a thousandth of the best and is cut, the others share by exp(-excess / .02)
+    assert found.kept.tolist() == [1, 2, 0]
+    weights = np.exp(-np.array([0.0, 0.05, 0.1]) / 0.02)
+    np.testing.assert_allclose(found.weights, weights / weights.sum())
+    sure = average(Criterion("paper", risks, {}, 0.0), candidates, 0.5)
+    assert (sure.kept.tolist(), sure.weights.tolist()) == ([1], [1.0])
+    for wrong in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="temperature"):
+            average(Criterion("paper", risks, {}, 0.1), candidates, wrong)
+    with pytest.raises(ValueError, match="No candidate"):
+        average(Criterion("paper", np.full((2, 5), np.nan), {}, 0.1), candidates, 0.5)
+
+
+def test_folds_deal_every_row_once_and_evenly():
+    rows = {"P": np.arange(7), "N": np.arange(7, 30), "U": np.arange(30, 130)}
+    folds = deal_folds(rows, 5, random_state=0)
+    assert folds.n_folds == 5
+    for role, mine in rows.items():
+        parts = folds.rows[role]
+        assert sorted(np.concatenate(parts).tolist()) == mine.tolist()
+        sizes = [len(part) for part in parts]
+        assert max(sizes) - min(sizes) <= 1
+        assert folds.size(role) == len(mine)
+    again = deal_folds(rows, 5, random_state=0)
+    other = deal_folds(rows, 5, random_state=1)
+    assert all(np.array_equal(a, b) for a, b in zip(folds.rows["U"], again.rows["U"]))
+    assert not all(np.array_equal(a, b) for a, b in zip(folds.rows["U"], other.rows["U"]))

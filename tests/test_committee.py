@@ -1,0 +1,515 @@
+"""The default ranker: laws, known truths, and its members one by one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.stats import spearmanr
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import check_estimator
+
+from pnuauc import AutoAUCClassifier, ClassPrior
+from pnuauc._committee import MEMBERS, Committee
+from pnuauc._committee._calibration import calibrate
+from pnuauc._committee._forest import Forest
+from pnuauc._committee._held_out import HeldOut, learned_weights
+from pnuauc._committee._members import Situation
+from pnuauc._committee._processes import average_processes
+from pnuauc._committee._reasons import find_reasons
+from pnuauc._committee._views import fit_view
+from pnuauc._stored import Parts
+from pnuauc.datasets import make_thresholds, make_twonorm, sample_pnu
+from pnuauc.exceptions import ModelFileError
+
+
+def drawn(n_positive=6, n_negative=30, n_unlabeled=300, prior=0.2, seed=0):
+    X, y = make_twonorm(3000, n_features=5, random_state=seed)
+    return sample_pnu(X, y, n_positive, n_negative, n_unlabeled, prior, seed, n_test=500)
+
+
+def text(sample):
+    """Sparse non-negative rows with the same meaning."""
+    return tuple(
+        sparse.csr_matrix(np.maximum(np.hstack([X, -X]), 0.0)) for X in (sample.X, sample.X_test)
+    )
+
+
+def rebuilt(committee, n_features):
+    spec = json.loads(json.dumps(committee.spec()))
+    parts = Parts(spec, committee.arrays())
+    found = Committee.rebuild(parts, n_features)
+    parts.finish()
+    return found
+
+
+def test_check_estimator():
+    check_estimator(AutoAUCClassifier(random_state=0, verbose=False), on_skip=None)
+
+
+SETTINGS = {"PNU": (6, 30, 300), "PN": (8, 40, 0), "PU": (12, 0, 300), "NU": (0, 40, 300)}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """setting -> (sample, model), each fitted once."""
+    found = {}
+    for name, sizes in SETTINGS.items():
+        sample = drawn(*sizes)
+        model = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
+        found[name] = (sample, model.fit(sample.X, sample.y))
+    return found
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_ranks_well_with_any_roles(fitted, setting):
+    sample, model = fitted[setting]
+    # twonorm with five columns has a best AUC of .92; U with 80% negatives teaches N little
+    least = 0.65 if setting == "NU" else 0.8
+    assert roc_auc_score(sample.y_test, model.decision_function(sample.X_test)) > least
+    assert {m.name for m in model.members_} <= set(MEMBERS)
+    assert all(m.why and 0.5 <= m.auc_with <= 1 for m in model.members_)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_stored_committee_answers_as_the_fitted_one(fitted, setting):
+    sample, model = fitted[setting]
+    again = rebuilt(model.scorer_, sample.X.shape[1])
+    scores = again.score(sample.X_test)
+    np.testing.assert_allclose(
+        scores - model.threshold_, model.decision_function(sample.X_test), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        again.probability(scores), model.predict_proba(sample.X_test)[:, 1], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_probabilities_never_fall_as_scores_grow(fitted, setting):
+    sample, model = fitted[setting]
+    order = np.argsort(model.decision_function(sample.X_test))
+    p = model.predict_proba(sample.X_test)[order, 1]
+    low, high = model.predict_proba_interval(sample.X_test)[order].T
+    assert (np.diff(p) >= -1e-12).all()
+    assert (low <= high).all()
+    assert (low >= 0).all()
+    assert (high <= 1).all()
+    np.testing.assert_allclose(model.predict_proba(sample.X_test).sum(axis=1), 1.0)
+
+
+def test_probabilities_of_u_have_the_prior_as_their_mean(fitted):
+    sample, model = fitted["PNU"]
+    p = model.predict_proba(sample.X[sample.y == -1])[:, 1]
+    # the grid of places and 2,001 quantiles leave a rounding error well below this margin
+    assert p.mean() == pytest.approx(0.2, abs=0.02)
+
+
+def test_scaling_and_shifting_columns_changes_nothing(fitted):
+    sample, model = fitted["PNU"]
+    factor, offset = np.array([1e-3, 5.0, 100.0, 1.0, 2.0]), np.array([0.0, 1e4, -3.0, 7.0, 0.0])
+    other = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
+    other.fit(sample.X * factor + offset, sample.y)
+    again = other.decision_function(sample.X_test * factor + offset)
+    # thresholds of trees are compared in single precision, so a few rows may change leaves
+    assert spearmanr(again, model.decision_function(sample.X_test)).statistic > 0.999
+
+
+def test_the_order_of_rows_hardly_matters(fitted):
+    sample, model = fitted["PNU"]
+    order = np.random.RandomState(1).permutation(len(sample.y))
+    other = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
+    other.fit(sample.X[order], sample.y[order])
+    # other centres, folds and trees: the same ranking but for that chance
+    assert (
+        spearmanr(
+            other.decision_function(sample.X_test), model.decision_function(sample.X_test)
+        ).statistic
+        > 0.95
+    )
+
+
+def test_label_codes_do_not_matter(fitted):
+    sample, model = fitted["PNU"]
+    words = np.array(["?", "no", "yes"])[sample.y + 1]
+    other = AutoAUCClassifier(
+        prior=0.2,
+        positive_label="yes",
+        negative_label="no",
+        unlabeled_label="?",
+        verbose=False,
+        random_state=0,
+    ).fit(sample.X, words)
+    np.testing.assert_array_equal(
+        other.decision_function(sample.X_test), model.decision_function(sample.X_test)
+    )
+    assert set(other.predict(sample.X_test)) == {"no", "yes"}
+
+
+def test_missing_cells_are_ranked_and_can_carry_the_signal():
+    rng = np.random.RandomState(0)
+    y = (rng.uniform(size=600) < 0.3).astype(int)
+    X = rng.standard_normal((600, 3))
+    X[(y == 1) & (rng.uniform(size=600) < 0.8), 0] = np.nan
+    labels = np.where(np.arange(600) < 80, y, -1)
+    model = AutoAUCClassifier(prior=0.3, cv=0, unlabeled_label=-1, verbose=False, random_state=0)
+    model.fit(X, labels)
+    scores = model.decision_function(X[80:])
+    # the gap alone tells 80% of the positives: an AUC of .9
+    assert np.isfinite(scores).all()
+    assert roc_auc_score(y[80:], scores) > 0.85
+    committee = rebuilt(model.scorer_, 3)
+    np.testing.assert_allclose(
+        committee.score(X) - model.threshold_, model.decision_function(X), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("sizes", [(10, 30, 300), (12, 0, 300)])
+def test_sparse_rows(sizes):
+    sample = drawn(*sizes)
+    train, test = text(sample)
+    model = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
+    model.fit(train, sample.y)
+    assert {"logistic", "latent", "words"} <= {m.name for m in model.members_}
+    assert roc_auc_score(sample.y_test, model.decision_function(test)) > 0.75
+    again = rebuilt(model.scorer_, train.shape[1])
+    np.testing.assert_allclose(
+        again.score(test) - model.threshold_, model.decision_function(test), atol=1e-12
+    )
+    reasons = model.reasons(test[:3])
+    assert [len(r) for r in reasons] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("width", [1, 1500])
+def test_one_column_and_more_columns_than_rows(width):
+    rng = np.random.RandomState(0)
+    y = (rng.uniform(size=400) < 0.4).astype(int)
+    X = rng.standard_normal((400, width))
+    X[:, 0] += 3.0 * y
+    X[:, : max(1, width // 10)] += 1.5 * y[:, None]
+    labels = np.where(np.arange(400) < 60, y, -1)
+    model = AutoAUCClassifier(prior=0.4, cv=0, unlabeled_label=-1, verbose=False, random_state=0)
+    model.fit(X, labels)
+    assert roc_auc_score(y[60:], model.decision_function(X[60:])) > 0.9
+
+
+def test_many_labels_bring_boosting_and_learned_weights():
+    X, y = make_thresholds(3000, table=1, random_state=0)
+    sample = sample_pnu(X, y, 150, 450, 500, 0.3, 0, n_test=1000)
+    model = AutoAUCClassifier(prior=0.3, unlabeled_label=-1, verbose=False, random_state=0)
+    model.fit(sample.X, sample.y)
+    weight = {m.name: m.weight for m in model.members_}
+    assert {"kernels", "trees", "boosting", "logistic"} == set(weight)
+    # rules of thresholds: what trees can see must weigh more than what they cannot
+    assert weight["trees"] + weight["boosting"] > 2 * (weight["kernels"] + weight["logistic"])
+    again = rebuilt(model.scorer_, X.shape[1])
+    np.testing.assert_allclose(
+        again.score(sample.X_test) - model.threshold_,
+        model.decision_function(sample.X_test),
+        atol=1e-12,
+    )
+
+
+def test_fewer_unlabelled_rows_can_be_asked_for():
+    sample = drawn()
+    model = AutoAUCClassifier(
+        prior=0.2, cv=0, max_unlabeled=50, unlabeled_label=-1, verbose=False, random_state=0
+    ).fit(sample.X, sample.y)
+    again = AutoAUCClassifier(
+        prior=0.2, cv=0, max_unlabeled=50, unlabeled_label=-1, verbose=False, random_state=0
+    ).fit(sample.X, sample.y)
+    np.testing.assert_array_equal(
+        model.decision_function(sample.X_test), again.decision_function(sample.X_test)
+    )
+
+
+def test_bad_requests_get_a_sentence():
+    sample = drawn()
+    for settings_, words in [
+        ({"members": ["oracle"]}, "no member 'oracle'"),
+        ({"members": ["latent"]}, "None of the members"),
+        ({"cv": 1}, "cv must be"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            AutoAUCClassifier(prior=0.2, unlabeled_label=-1, **settings_).fit(sample.X, sample.y)
+    with pytest.raises(NotFittedError):
+        AutoAUCClassifier().predict_proba(sample.X)
+    model = AutoAUCClassifier(prior=0.2, cv=0, unlabeled_label=-1, verbose=False, random_state=0)
+    model.fit(sample.X, sample.y)
+    for ask in (model.predict_proba, model.predict_proba_interval):
+        with pytest.raises(AttributeError, match="cv=0"):
+            ask(sample.X)
+
+
+# --- members --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_every_member_says_why_it_is_in(name):
+    situations = [
+        Situation(*roles, 10, is_sparse, non_negative=True)
+        for roles in [(5, 45, 1000), (500, 500, 1000), (20, 0, 1000), (0, 20, 100), (9, 9, 0)]
+        for is_sparse in (False, True)
+    ]
+    answers = [MEMBERS[name].why(s) for s in situations]
+    assert MEMBERS[name].name == name
+    assert any(answers)
+    assert all(a is None or (a and isinstance(a, str)) for a in answers)
+
+
+def test_somebody_always_sits():
+    for roles in [(2, 2, 0), (5, 45, 1000), (2, 0, 10), (0, 2, 10), (5000, 5000, 0)]:
+        for is_sparse in (False, True):
+            situation = Situation(*roles, 1, is_sparse)
+            assert any(member.why(situation) for member in MEMBERS.values())
+
+
+def test_processes_agree_with_the_formula():
+    """One kernel at a time by plain linear algebra, weighted by the evidence of all."""
+    rng = np.random.RandomState(0)
+    X, positive = rng.standard_normal((12, 3)), np.arange(12) < 5
+    new = rng.standard_normal((4, 3))
+    t = np.where(positive, 1.0, -1.0)
+    t -= t.mean()
+    distance = np.linalg.norm(X[:, None] - X, axis=2)
+    median = np.median(distance[np.triu_indices(12, 1)])
+    to_new = np.linalg.norm(new[:, None] - X, axis=2)
+    found = []
+    for width in (0.25, 0.5, 1.0, 2.0, 4.0):
+        s = width * median
+        found.append((np.exp(-(distance**2) / (2 * s * s)), np.exp(-(to_new**2) / (2 * s * s))))
+        found.append((np.exp(-distance / s), np.exp(-to_new / s)))
+    unit = np.trace(X @ X.T) / 12
+    found.append((X @ X.T / unit, new @ X.T / unit))
+    means, evidences = [], []
+    for K, k in found:
+        for noise in (1e-2, 1e-1, 1.0, 10.0):
+            C = K + noise * np.eye(12)
+            means.append(k @ np.linalg.solve(C, t))
+            scale = t @ np.linalg.solve(C, t) / 12
+            evidences.append(-6 * np.log(scale) - np.linalg.slogdet(C)[1] / 2)
+    weight = np.exp(np.array(evidences) - max(evidences))
+    expected = (weight / weight.sum()) @ np.array(means)
+    model = average_processes({"filled": X}, positive)["filled"]
+    # kernels of negligible weight are left out
+    np.testing.assert_allclose(model.score(new), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_labeled", [30, 300])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_forest_of_arrays_is_scikit_learns(n_labeled, missing):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((900, 8))
+    y = (X[:n_labeled, 0] + X[:n_labeled, 1] * X[:n_labeled, 2] > 0.5).astype(int)
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    trees = ExtraTreesClassifier(20, random_state=0).fit(X[:n_labeled], y)
+    boosting = HistGradientBoostingClassifier(random_state=0).fit(X[:n_labeled], y)
+    pairs = [
+        (Forest.from_forests([trees]), trees.predict_proba(X)[:, 1]),
+        (Forest.from_boosting(boosting), boosting.decision_function(X)),
+    ]
+    for forest, expected in pairs:
+        np.testing.assert_allclose(forest.score(X), expected, atol=1e-12)
+        np.testing.assert_allclose(forest.score(X[:5]), expected[:5], atol=1e-12)  # walked
+        again = Forest.rebuild(Parts(forest.spec(), forest.arrays()), 8)
+        np.testing.assert_array_equal(again.score(X), forest.score(X))
+
+
+def small_forest():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((40, 3))
+    return Forest.from_forests([ExtraTreesClassifier(3, random_state=0).fit(X, X[:, 0] > 0)])
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_forest_with_a_changed_number_is_refused_or_harmless(data):
+    """Whatever one entry becomes, the forest is refused or every walk ends inside of it."""
+    forest = small_forest()
+    arrays = {name: values.copy() for name, values in forest.arrays().items()}
+    name = data.draw(st.sampled_from(["left", "right", "feature", "roots"]))
+    place = data.draw(st.integers(0, len(arrays[name]) - 1))
+    arrays[name][place] = data.draw(st.integers(-3, len(arrays["left"]) + 3))
+    try:
+        changed = Forest.rebuild(Parts(forest.spec(), arrays), 3)
+    except ModelFileError:
+        return
+    assert np.isfinite(changed.score(np.random.RandomState(1).standard_normal((300, 3)))).all()
+
+
+def test_forests_that_turn_in_circles_are_refused():
+    forest = small_forest()
+    inner = np.flatnonzero(forest.left != np.arange(len(forest.left)))
+    for name, place, value in [
+        ("left", inner[1], 0),  # back to the root
+        ("left", inner[0], int(forest.right[inner[0]])),  # two parents
+        ("right", inner[0], len(forest.left)),  # past the end
+        ("feature", inner[0], 3),  # a column that is not there
+    ]:
+        arrays = {k: v.copy() for k, v in forest.arrays().items()}
+        arrays[name][place] = value
+        with pytest.raises(ModelFileError):
+            Forest.rebuild(Parts(forest.spec(), arrays), 3)
+
+
+def test_every_array_of_a_committee_is_asked_for(fitted):
+    """A file that lacks any one part, or holds one more, is refused."""
+    _, model = fitted["PNU"]
+    spec, arrays = model.scorer_.spec(), model.scorer_.arrays()
+    for name in arrays:
+        less = {k: v for k, v in arrays.items() if k != name}
+        with pytest.raises(ModelFileError):
+            Committee.rebuild(Parts(json.loads(json.dumps(spec)), less), 5)
+    parts = Parts(spec, {**arrays, "more": np.zeros(1)})
+    Committee.rebuild(parts, 5)
+    with pytest.raises(ModelFileError, match="does not write"):
+        parts.finish()
+    with pytest.raises(ModelFileError):
+        Committee.rebuild(Parts(spec, arrays), 6)
+
+
+# --- views ------------------------------------------------------------------------------------
+
+
+def test_view_by_hand():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((200, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 1.0]
+    X[::7, 1] = np.nan
+    view = fit_view(X, 0)
+    z = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
+    np.testing.assert_allclose(view.standard(X), z, atol=1e-12)
+    gap = np.isnan(X[:, 1]).astype(float)
+    filled = np.c_[np.nan_to_num(z), (gap - gap.mean()) / gap.std()]
+    np.testing.assert_allclose(view.filled(X), filled, atol=1e-12)
+    bent = filled / np.sqrt(1 + (filled / 3) ** 2)
+    bent = (bent - bent.mean(axis=0)) / bent.std(axis=0)
+    np.testing.assert_allclose(view.squashed(X), bent, atol=1e-10)
+    covariance = np.cov(view.components(X).T)
+    np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-10)
+
+
+def test_columns_of_any_size_are_looked_at():
+    X = np.c_[np.linspace(-1e300, 1e300, 50), np.full(50, 3.3), np.linspace(0, 1e-300, 50)]
+    view = fit_view(X, 0)
+    for look in (view.standard, view.filled, view.squashed, view.unit):
+        assert np.isfinite(look(X)).all()
+
+
+# --- calibration ------------------------------------------------------------------------------
+
+
+def test_calibration_on_a_known_truth():
+    """Two normal classes: the stated probability is the true one, and intervals hold it."""
+    rng = np.random.RandomState(0)
+    n, prior, shift = 4000, 0.2, 2.0
+    covered, errors = [], []
+    for _ in range(20):
+        y = np.zeros(n, dtype=bool)
+        y[: int(prior * n)] = True
+        s = rng.standard_normal(n) + shift * y
+        positive, negative = rng.standard_normal(40) + shift, rng.standard_normal(160)
+        ordered = np.sort(s)
+        places = [
+            np.clip(np.searchsorted(ordered, v) / n, 1e-3, 1 - 1e-3) for v in (positive, negative)
+        ]
+        calibration = calibrate(*places, ClassPrior.known(prior))
+        truth = prior / (prior + (1 - prior) * np.exp(shift**2 / 2 - shift * s))
+        u = np.searchsorted(ordered, s) / n
+        errors.append(np.abs(calibration.probability(u) - truth).mean())
+        for k in (20, 100, 500):
+            top = calibration.top(k, n)
+            covered.append(top.low <= y[np.argsort(-s)[:k]].sum() <= top.high)
+    assert np.mean(errors) < 0.03
+    # 60 counts, not independent: an interval that holds 9 of 10 would be below this once in 1,000
+    assert np.mean(covered) > 0.75
+
+
+def test_an_unsure_prior_widens_the_interval():
+    places = np.linspace(0.6, 0.99, 15)
+    known = calibrate(places, np.linspace(0.01, 0.7, 40), ClassPrior.known(0.2))
+    unsure = calibrate(places, np.linspace(0.01, 0.7, 40), ClassPrior.from_interval(0.1, 0.3))
+    narrow, wide = known.top(100, 1000), unsure.top(100, 1000)
+    assert wide.high - wide.low > narrow.high - narrow.low
+    ends = unsure.interval(np.array([0.95])), known.interval(np.array([0.95]))
+    assert ends[0][1] - ends[0][0] > ends[1][1] - ends[1][0]
+
+
+def test_counts_by_brute_force():
+    """The law of the count in the top agrees with drawing labels."""
+    places = np.linspace(0.5, 0.99, 10)
+    calibration = calibrate(places, np.empty(0), ClassPrior.known(0.3))
+    rng = np.random.RandomState(0)
+    u = 1 - (np.arange(30) + 0.5) / 200
+    curves = np.array(
+        [
+            np.interp(u, np.linspace(0, 1, 5001), calibration_curve(calibration, i))
+            for i in range(len(calibration.weights))
+        ]
+    )
+    chosen = rng.choice(len(curves), 20_000, p=calibration.weights)
+    counts = (rng.uniform(size=(20_000, 30)) < curves[chosen]).sum(axis=1)
+    top = calibration.top(30, 200)
+    assert top.expected == pytest.approx(counts.mean(), abs=0.1)
+    low, high = np.quantile(counts, [0.05, 0.95])
+    assert abs(top.low - low) <= 1
+    assert abs(top.high - high) <= 1
+
+
+def calibration_curve(calibration, i):
+    alone = dataclasses.replace(
+        calibration,
+        curves=calibration.curves[i : i + 1],
+        weights=np.ones(1),
+        priors=calibration.priors[i : i + 1],
+    )
+    return alone.probability(np.linspace(0, 1, 5001))
+
+
+# --- weights and reasons ----------------------------------------------------------------------
+
+
+def test_learned_weights_prefer_the_better_member():
+    rng = np.random.RandomState(0)
+    codes = np.repeat(np.array([1, 0], dtype=np.int8), 200)
+    good, bad = codes + rng.standard_normal(400), rng.standard_normal(400)
+    scores = np.column_stack([good, bad])
+    weight = learned_weights(HeldOut(codes, scores, np.zeros(400, dtype=int), [scores]))
+    assert weight[0] > 5 * weight[1] >= 0
+    assert weight.sum() == pytest.approx(2.0)
+
+
+def test_reasons_of_a_linear_truth():
+    rng = np.random.RandomState(0)
+    X, w = rng.standard_normal((6, 4)), np.array([3.0, -1.0, 0.0, 0.5])
+    typical = np.array([0.1, 0.2, 0.3, 0.4])
+    found = find_reasons(lambda Z: Z @ w, X, typical, 4)
+    for row, reasons in zip(X, found, strict=True):
+        expected = w * (row - typical)
+        assert {r.column: r.effect for r in reasons} == pytest.approx(dict(enumerate(expected)))
+        assert [abs(r.effect) for r in reasons] == sorted(
+            (abs(r.effect) for r in reasons), reverse=True
+        )
+        assert all(r.value == row[r.column] and r.typical == typical[r.column] for r in reasons)
+
+
+def test_reasons_of_columns_that_belong_together():
+    X, w = np.array([[1.0, 0.0, 5.0]]), np.array([1.0, 2.0, 0.1])
+    found = find_reasons(
+        lambda Z: Z @ w, X, np.array([0.0, 1.0, 0.0]), 2, {"kind": [0, 1], "size": [2]}
+    )
+    assert {r.column: r.effect for r in found[0]} == pytest.approx({"kind": -1.0, "size": 0.5})
+
+
+def test_reasons_of_sparse_rows_leave_words_out():
+    X = sparse.csr_matrix(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]]))
+    w = np.array([3.0, 9.0, -1.0])
+    first, empty = find_reasons(lambda Z: Z @ w, X, None, 5)
+    assert [(r.column, r.effect) for r in first] == [(0, 3.0), (2, -2.0)]
+    assert empty == []

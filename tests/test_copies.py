@@ -1,0 +1,122 @@
+"""Identical rows: found, kept in one fold, and counted as what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from pnuauc._study import ColumnRoles, FitSettings, fit_study
+from pnuauc._study._copies import find_copies
+from pnuauc._study._crossfit import common_scale, fold_count
+from pnuauc.labels import Roles, read_roles
+from pnuauc.metrics import RoleStratifiedKFold
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_identical_rows_are_found(kind):
+    rows = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, -0.0], [1.0, 0.5], [0.0, 2.0], [3.0, 3.0]])
+    copies = find_copies(kind(rows), Roles(np.array([1, 1, 1, 0, -1, -1], np.int8)))
+    groups = copies.groups
+    assert groups[0] == groups[2]
+    assert groups[1] == groups[4]
+    assert len(set(groups.tolist())) == 4
+    assert copies.n_rows == 4
+    # P has sizes 2 and 1: (4 + 1) / 3
+    assert copies.design_effect(Roles(np.array([1, 1, 1, 0, -1, -1], np.int8))) == pytest.approx(
+        5 / 3
+    )
+
+
+@given(st.lists(st.integers(0, 12), min_size=30, max_size=80), st.integers(0, 2**31 - 1))
+@settings(max_examples=50, deadline=None)
+def test_groups_stay_together_and_folds_are_even(groups, seed):
+    rng = np.random.default_rng(seed)
+    groups = np.concatenate([groups, 100 + np.arange(30)])  # and 30 rows that are alone
+    codes = np.resize(np.array([1, 0, -1], np.int8), len(groups))
+    rng.shuffle(codes)
+    roles = Roles(codes)
+    splitter = RoleStratifiedKFold(3, shuffle=True, random_state=seed)
+    seen = np.zeros(len(groups), int)
+    for train, test in splitter.split(groups, roles, groups):
+        assert not set(groups[train]) & set(groups[test])
+        assert sorted([*train, *test]) == list(range(len(groups)))
+        seen[test] += 1
+    assert (seen == 1).all()
+
+
+def test_single_rows_are_split_evenly_by_role():
+    roles = read_roles([1] * 10 + [0] * 23 + [None] * 101)
+    splitter = RoleStratifiedKFold(5, shuffle=True, random_state=0)
+    sizes = [
+        np.bincount(roles.codes[test] + 1, minlength=3)
+        for _, test in splitter.split(roles.codes, roles, np.arange(134))
+    ]
+    assert (np.ptp(sizes, axis=0) <= 1).all()
+
+
+def test_a_role_in_one_group_cannot_be_split():
+    roles = read_roles([1, 1, 1, 0, 0, 0, 0])
+    with pytest.raises(ValueError, match="groups with rows of every role"):
+        list(RoleStratifiedKFold(2).split(roles.codes, roles, [0, 0, 0, 1, 2, 3, 4]))
+    copies = find_copies(np.array([[1.0]] * 3 + [[2.0], [3.0], [4.0], [5.0]]), roles)
+    assert fold_count(roles, copies, 5) == 1
+
+
+def test_near_copies_are_hinted_at():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    codes = np.full(400, -1, np.int8)
+    codes[:20], codes[20:60] = 1, 0
+    roles = Roles(codes)
+    assert find_copies(X, roles).n_near == 0
+    X[200:220] = X[:20] + 0.001 * rng.normal(size=(20, 5))
+    assert find_copies(X, roles).n_near >= 20
+
+
+def stacked(times, seed=0, n=110):
+    """A hard table (best AUC .69), its rows ``times`` times, and fresh rows."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n + 4000) < 0.4
+    X = rng.normal(size=(n + 4000, 6)) + 0.3 * hidden[:, None]
+    y = [int(v) if i < 60 else None for i, v in enumerate(hidden[:n])]
+    columns = {f"x{j}": np.tile(X[:n, j], times) for j in range(6)}
+    return pa.table({**columns, "y": pa.array(y * times, pa.int8())}), X[n:], hidden[n:]
+
+
+def test_a_stacked_table_reads_no_better_than_it_is():
+    """The same table stacked four times once read .92 where fresh rows gave .63."""
+    settings = FitSettings(n_centers=30, importance=False, prior=0.4)
+    once, fresh, truth = stacked(1)
+    study = fit_study(stacked(4)[0], ColumnRoles("y"), settings)
+    alone = fit_study(once, ColumnRoles("y"), settings)
+    copies, auc = study.findings["copies"], study.findings["auc"]
+    assert copies["identical"] == 440
+    assert copies["rows_per_observation"] == pytest.approx(4)
+    assert alone.findings["copies"]["identical"] == 0
+    scores = study.ranker.decision_function(
+        study.encoder.transform(pa.table({f"x{j}": fresh[:, j] for j in range(6)}))
+    )
+    wins = (scores[truth][:, None] > scores[~truth]).mean()
+    assert auc["low"] <= wins <= auc["high"]
+    assert auc["value"] < 0.8
+    # four copies of a row are no more information than one
+    assert auc["high"] - auc["low"] > 0.8 * (
+        alone.findings["auc"]["high"] - alone.findings["auc"]["low"]
+    )
+
+
+def test_common_scale_keeps_order_and_ignores_the_refit_s_scale():
+    rng = np.random.default_rng(0)
+    raw = rng.standard_t(1.2, 300)
+    roles = Roles(np.where(np.arange(300) < 60, np.arange(300) % 2, -1).astype(np.int8))
+    scale = common_scale(raw, roles)
+    order = np.argsort(raw)
+    assert (np.diff(scale[order]) >= 0).all()
+    np.testing.assert_allclose(common_scale(1e6 * raw - 3, roles), scale, atol=1e-6)
+    far = raw.copy()
+    far[order[-1]] = 1e12  # one row far out moves no other
+    np.testing.assert_allclose(common_scale(far, roles)[order[:-1]], scale[order[:-1]], atol=1e-6)
