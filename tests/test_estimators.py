@@ -21,7 +21,7 @@ from pnuauc import AUCClassifier, AUCClassifierCV
 from pnuauc.baselines import LabeledOnly, RankSVM
 from pnuauc.exceptions import CorrectionWarning, LabelReadingWarning, MissingRoleError
 from pnuauc.losses import LOSSES
-from pnuauc.metrics import RoleStratifiedKFold, auc_estimate, make_auc_scorer
+from pnuauc.metrics import RoleStratifiedKFold, make_auc_scorer
 
 TRAINABLE = [name for name in LOSSES if name != "zero_one"]
 
@@ -312,17 +312,23 @@ def test_score_uses_unlabelled_rows_with_the_fitted_prior():
     X, y, *_ = draw(sizes=(20, 40, 300))
     model = AUCClassifier(prior=0.2, random_state=0).fit(X, y)
     scores = model.decision_function(X)
-    for keep, method in ((y >= -1, "combined"), (y != 0, "pu"), (y != 1, "nu"), (y >= 0, "pn")):
+    p, n, u = (scores[y == code] for code in (1, 0, -1))
+    expected = {
+        "pu": (np.mean(p[:, None] > u) - 0.1) / 0.8,
+        "nu": (np.mean(u[:, None] > n) - 0.4) / 0.2,
+        "pn": np.mean(p[:, None] > n),
+    }
+    for name, left_out in (("pu", 0), ("nu", 1), ("pn", -1)):
+        keep = y != left_out
         codes = np.where(y == -1, np.nan, y)[keep]
-        expected = auc_estimate(codes, scores[keep], 0.2)
-        assert expected.method == method
-        assert model.score(X[keep], codes) == pytest.approx(expected.value)
-        ones = np.ones(keep.sum())
-        assert model.score(X[keep], codes, ones) == pytest.approx(expected.value)
-        if method != "combined":  # how the three are combined is settled without weights
-            count = np.random.default_rng(1).integers(1, 4, keep.sum())
-            twice = auc_estimate(codes.repeat(count), scores[keep].repeat(count), 0.2)
-            assert model.score(X[keep], codes, count) == pytest.approx(twice.value)
+        assert model.score(X[keep], codes) == pytest.approx(expected[name])
+        assert model.score(X[keep], codes, np.ones(keep.sum())) == pytest.approx(expected[name])
+        count = np.random.default_rng(1).integers(1, 4, keep.sum())
+        twice = model.score(X[keep].repeat(count, axis=0), codes.repeat(count))
+        assert model.score(X[keep], codes, count) == pytest.approx(twice)
+    scorer = make_auc_scorer(prior=0.2)
+    assert model.score(X, y) == pytest.approx(scorer(model, X, y))
+    assert model.score(X, y) != pytest.approx(expected["pn"])
 
 
 def test_score_of_a_ranker_without_prior_is_the_share_of_pairs_won():

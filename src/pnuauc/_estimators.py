@@ -36,7 +36,7 @@ from pnuauc._solvers import Correction
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import LOSSES, Loss, get_loss
-from pnuauc.metrics import auc_estimate
+from pnuauc.metrics import AUCScorer
 from pnuauc.priors._resolve import resolve_prior
 
 __all__ = ["AUCClassifier"]
@@ -49,9 +49,9 @@ class AUCScoreMixin(ClassifierMixin):
         """AUC estimate from whatever roles y has.
 
         With labelled positives and negatives only, the ordinary AUC. Unlabelled rows take part
-        with the prior that was used for fitting (:func:`pnuauc.metrics.auc_estimate`); without
-        one, positives against unlabelled rows give the share of pairs won, which ranks models as
-        the AUC does.
+        with the prior that was used for fitting, as in :func:`pnuauc.metrics.make_auc_scorer`;
+        without one, positives against unlabelled rows give the share of pairs won, which ranks
+        models as the AUC does.
 
         Parameters
         ----------
@@ -59,21 +59,30 @@ class AUCScoreMixin(ClassifierMixin):
         y : array-like, shape (n,), or Roles
             Coded as in ``fit``; missing labels are unlabelled rows.
         sample_weight : array-like, shape (n,), optional
-            Weights of the rows in the shares of pairs won. How PN, PU and NU estimates are
-            combined is settled without them.
+            Weights of the rows. With them, unlabelled rows take part only where positives or
+            negatives are missing: how to combine weighted estimates is not known.
         """
-        scores = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
-        roles = read_roles(y, **_label_codes(self))
-        check_consistent_length(scores, roles.codes)
-        prior = getattr(self, "class_prior_", None)
-        method = "auto"
-        if prior is None and roles.setting in {"PU", "NU"}:
-            method = f"{roles.setting.lower()}_raw"
-        estimate = auc_estimate(roles, scores, prior, method)
+        prior, codes = getattr(self, "class_prior_", None), _label_codes(self)
+        roles = read_roles(y, **codes)
         if sample_weight is None:
-            return float(estimate.value)
+            return AUCScorer(prior, "auto")(self, X, roles)
+        scores = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
+        check_consistent_length(scores, roles.codes)
         weight = check_weights(sample_weight, scores[:, None])
-        return _weighted_auc(estimate, scores, rows_by_role(roles), weight)
+        return _weighted_auc(scores, rows_by_role(roles), weight, prior)
+
+
+def _weighted_auc(
+    scores: NDArray[np.float64], rows: dict[str, Any], weight: Any, prior: ClassPrior | None
+) -> float:
+    """A_PN, or where a labelled class is missing the PU or NU estimate, from weighted pairs."""
+    first, second = (role if len(rows[role]) else "U" for role in ("P", "N"))
+    a, b = rows[first], rows[second]
+    won = 1.0 - pairs.between("zero_one", scores[a], scores[b], weight[a], weight[b])
+    if prior is None or "U" not in (first, second):
+        return won
+    share = prior.value if second == "U" else 1.0 - prior.value
+    return float((won - share / 2) / (1.0 - share))
 
 
 def _label_codes(estimator: Any) -> dict[str, Any]:
@@ -81,23 +90,6 @@ def _label_codes(estimator: Any) -> dict[str, Any]:
     names = ("positive_label", "negative_label", "unlabeled_label")
     codes = {name: getattr(estimator, name) for name in names}
     return codes | {"unclear": "sorted"}  # scikit-learn's rule for the classes of any classifier
-
-
-def _weighted_auc(
-    estimate: Any, scores: NDArray[np.float64], rows: dict[str, Any], weight: Any
-) -> float:
-    """The same combination of estimates, each from weighted pairs."""
-    total = 0.0
-    for name, share in estimate.weights.items():
-        roles = {"pn": ("P", "N"), "pu": ("P", "U"), "nu": ("U", "N")}
-        a, b = (rows[role] for role in roles[name])
-        won = 1.0 - pairs.between("zero_one", scores[a], scores[b], weight[a], weight[b])
-        if name == "pu" and estimate.prior is not None:
-            won = (won - estimate.prior / 2) / (1.0 - estimate.prior)
-        elif name == "nu" and estimate.prior is not None:
-            won = (won - (1.0 - estimate.prior) / 2) / estimate.prior
-        total += share * won
-    return float(total)
 
 
 class _RankingMixin(AUCScoreMixin):

@@ -41,8 +41,8 @@ from pnuauc.selection import (
     TrainedGrid,
     deal_folds,
     plot_selection,
-    read_cv,
 )
+from pnuauc.selection._folds import read_cv
 
 __all__ = ["AUCClassifierCV"]
 

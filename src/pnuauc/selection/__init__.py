@@ -12,7 +12,7 @@ from pnuauc.selection._choice import (
     pick,
 )
 from pnuauc.selection._criterion import CRITERIA, Criterion
-from pnuauc.selection._folds import FoldedRows, deal_folds, read_cv
+from pnuauc.selection._folds import FoldedRows, deal_folds
 from pnuauc.selection._grid import ChosenModel, TrainedGrid
 from pnuauc.selection._plots import plot_selection
 
@@ -33,5 +33,4 @@ __all__ = [
     "order_of",
     "pick",
     "plot_selection",
-    "read_cv",
 ]
