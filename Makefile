@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export PNUAUC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types layers unit coverage docs lowest mutants dist clean
+.PHONY: demo test lint types layers unit coverage docs lowest mutants attack dist clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -53,6 +53,10 @@ lowest:
 	.venv-lowest/bin/python tools/lowest.py > .venv-lowest/pins.txt
 	.venv-lowest/bin/python -m pip install --quiet --editable ".[dev]" --constraint .venv-lowest/pins.txt
 	$(ONE) .venv-lowest/bin/python $(PYTEST)
+
+# A million fuzzed files, faults, kills and extreme numbers: two hours; resumes. ARGS="--minutes 5" for less.
+attack: $(STAMP)
+	$(ONE) $(BIN)/python -m attack $(ARGS)
 
 # Would the tests notice a wrong line? Takes an hour; resumes. ARGS="metrics --sample 10" for less.
 mutants: $(STAMP)

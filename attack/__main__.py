@@ -59,7 +59,7 @@ def attack(plan: dict[Target, int], tally: Tally, until: float) -> None:
             return
         for target, remaining in left.items():
             if remaining > 0 and time.monotonic() < until:
-                step = max(1, min(remaining, plan[target] // 40))
+                step = min(remaining, max(25, plan[target] // 40))
                 first = tally.of(target.name)["done"]
                 run_cases(target, tally, first, first + step)
                 print(f"{target.name}: {first + step:,} of {plan[target]:,}", file=sys.stderr)

@@ -10,14 +10,14 @@ __all__ = ["report"]
 def report(tally: Tally) -> str:
     """Markdown: a line a target, then every finding."""
     lines = [
-        "| what | cases | outcomes | findings | most memory, MB | seconds |",
+        "| what | cases | outcomes | findings | most memory, MB | processor seconds |",
         "|---|---:|---|---:|---:|---:|",
     ]
     for name, entry in sorted(tally.data.items()):
         outcomes = ", ".join(f"{n:,} {what}" for what, n in sorted(entry["outcomes"].items()))
         lines.append(
             f"| {name} | {entry['done']:,} | {outcomes} | {len(entry['findings']):,} | "
-            f"{entry['most_megabytes']:,} | {entry['seconds']:,.0f} |"
+            f"{entry['most_megabytes']:,} | {entry['processor_seconds']:,.0f} |"
         )
     total = sum(entry["done"] for entry in tally.data.values())
     found = sum(len(entry["findings"]) for entry in tally.data.values())

@@ -6,6 +6,7 @@ A case is a function of its number alone, so that every finding can be repeated:
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import mmap
 import os
@@ -13,7 +14,6 @@ import resource
 import signal
 import struct
 import sys
-import time
 import traceback
 import warnings
 from collections import Counter
@@ -49,7 +49,14 @@ class Tally:
 
     def of(self, name: str) -> dict[str, Any]:
         return self.data.setdefault(
-            name, {"done": 0, "outcomes": {}, "findings": [], "seconds": 0.0, "most_megabytes": 0}
+            name,
+            {
+                "done": 0,
+                "outcomes": {},
+                "findings": [],
+                "processor_seconds": 0.0,
+                "most_megabytes": 0,
+            },
         )
 
     def save(self) -> None:
@@ -64,9 +71,8 @@ def run_cases(target: Target, tally: Tally, first: int, last: int) -> None:
     entry = tally.of(target.name)
     number = first
     while number < last:
-        started = time.perf_counter()
         stop = min(last, number + PER_CHILD)
-        reached, outcomes, findings, kilobytes, status = _child(target, number, stop)
+        reached, outcomes, findings, kilobytes, seconds, status = _child(target, number, stop)
         entry["outcomes"] = dict(Counter(entry["outcomes"]) + Counter(outcomes))
         entry["findings"] += findings
         if status != 0:
@@ -75,15 +81,15 @@ def run_cases(target: Target, tally: Tally, first: int, last: int) -> None:
             reached += 1
         entry["most_megabytes"] = max(entry["most_megabytes"], round(kilobytes / 1024))
         entry["done"] += reached - number
-        entry["seconds"] = round(entry["seconds"] + time.perf_counter() - started, 1)
+        entry["processor_seconds"] = round(entry["processor_seconds"] + seconds, 1)
         number = reached
         tally.save()
 
 
 def _child(
     target: Target, first: int, last: int
-) -> tuple[int, dict[str, int], list[Any], int, int]:
-    """(first case not done, outcomes, findings, most memory in KB, exit status)."""
+) -> tuple[int, dict[str, int], list[Any], int, float, int]:
+    """(first case not done, outcomes, findings, most KB, processor seconds, exit status)."""
     shared = mmap.mmap(-1, 16)
     reader, writer = os.pipe()
     child = os.fork()
@@ -110,11 +116,13 @@ def _child(
             outcomes.update(item["outcomes"])
         else:
             findings.append(item)
-    return reached, dict(outcomes), findings, kilobytes, status
+    seconds = usage.ru_utime + usage.ru_stime
+    return reached, dict(outcomes), findings, kilobytes, seconds, status
 
 
 def _work(target: Target, first: int, last: int, shared: mmap.mmap, writer: int) -> None:
     warnings.simplefilter("ignore")
+    faulthandler.disable()  # a crash is told by the parent, in one line
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the life of this process
     case = target.setup()
     idle = _peak()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from scipy import sparse
 from attack.models import bent_model
 from attack.readers import bent_bytes, read_and_judge, sound_files
 from attack.runner import Target
-from pnuauc import AUCClassifierCV
+from pnuauc import AUCClassifierCV, AutoAUCClassifier
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder, TableModel, load_model, save_model
 
@@ -28,8 +30,9 @@ def _scratch() -> Path:
     return Path(tempfile.mkdtemp(prefix="pnuauc-attack-", dir=base))
 
 
+@cache
 def sound_models() -> list[tuple[bytes, object]]:
-    """(bytes of a model, rows it can score): every basis, dense with all kinds, and sparse."""
+    """(bytes of a model, rows it can score): every kind of scorer, dense and sparse rows."""
     rng = np.random.default_rng(0)
     n = 120
     table = pa.table(
@@ -46,22 +49,24 @@ def sound_models() -> list[tuple[bytes, object]]:
     matrix = sparse.csr_matrix(rng.random((n, 9)) * (rng.random((n, 9)) < 0.5))
     found = []
     folder = _scratch()
-    for rows, basis in (
-        (table, "gaussian"),
-        (table, "linear"),
-        (table, "identity"),
-        (matrix, "gaussian"),
-        (matrix, "identity"),
-    ):
+    rankers = [(table, basis) for basis in ("gaussian", "linear", "identity", "committee")]
+    rankers += [(matrix, "gaussian"), (matrix, "identity"), (matrix, "committee")]
+    for rows, kind in rankers:
         encoder = TableEncoder().fit(rows)
         X = encoder.transform(rows)
-        ranker = AUCClassifierCV(
-            prior=0.4, n_centers=6, basis=basis, etas=(0.0, 0.5), random_state=0
-        ).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ranker = _ranker(kind).fit(X, y)
         card = {"label": "y", "ids": ["id"], "table": {"name": "t", "n_encoded": X.shape[1]}}
         save_model(TableModel.from_fitted(encoder, ranker, X, card), folder / "m.pnuauc")
         found.append(((folder / "m.pnuauc").read_bytes(), rows[:8]))
     return found
+
+
+def _ranker(kind: str) -> Any:
+    if kind == "committee":
+        return AutoAUCClassifier(prior=0.4, cv=2, n_jobs=1, random_state=0)
+    return AUCClassifierCV(prior=0.4, n_centers=6, basis=kind, etas=(0.0, 0.5), random_state=0)
 
 
 def _models() -> Callable[[int], str]:

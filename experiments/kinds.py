@@ -59,6 +59,7 @@ KINDS = {
     "weights": "experiments.coverage:WEIGHTS",
     "selection": "experiments.selection:SELECTION",
     "indefinite": "experiments.indefinite:INDEFINITE",
+    "truth": "experiments.truth:TRUTH",
     "auto": "experiments.auto:AUTO",
 }
 

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from attack.numbers import call, calls
 
+from attack.numbers import call, calls
 from pnuauc import AUCClassifier, AUCClassifierCV, auc_estimate
 from pnuauc._basis import median_distance, squared_distances
 from pnuauc.metrics import threshold_estimate

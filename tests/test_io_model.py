@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from attack.containers import join, sealed, split
-from attack.models import HOSTILE, bent_model, places
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.preprocessing import PolynomialFeatures
 
+from attack.containers import join, sealed, split
+from attack.models import HOSTILE, bent_model, places
 from pnuauc import AUCClassifierCV
 from pnuauc._study import make_payments
 from pnuauc.exceptions import InputError, ModelFileError

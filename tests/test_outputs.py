@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from attack.faults import attack_replacement, count_calls
 from typer.testing import CliRunner
 
+from attack.faults import attack_replacement, count_calls
 from pnuauc._cli._app import app
 from pnuauc.exceptions import OutputError
 from pnuauc.io._signs import written_by_us
 from pnuauc.io._together import finish_commits, written_together
-from pnuauc.io._writing import atomic_file, write_text
+from pnuauc.io._writing import atomic_file, count_formulas, without_formulas, write_text
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and forks of POSIX")
 
@@ -346,6 +346,35 @@ def test_tables_of_others_are_known_as_theirs(fitted, tmp_path):
     for target in ("t.csv", "m.csv"):
         result = run("score", tmp_path / "m.pnuauc", fitted / "t.csv", "-o", tmp_path / target)
         assert result.exit_code == 2, target
+
+
+FORMULAS = ["=1+1", "+x", "-2+3", "@SUM(A1)", "\t=1", "-5", "+1.5e3", "a=b", None, ""]
+
+
+def test_formulas_are_counted_and_made_harmless():
+    batch = pa.RecordBatch.from_pydict({"=id": FORMULAS, "n": list(range(10))})
+    assert count_formulas(batch) == 6  # five cells and a name; -5 and +1.5e3 are numbers
+    safe = without_formulas(batch)
+    assert safe.column(0).to_pylist() == [
+        *("'=1+1", "'+x", "'-2+3", "'@SUM(A1)", "'\t=1", "-5", "+1.5e3", "a=b", None, "")
+    ]
+    assert safe.schema.names == ["'=id", "n"]
+    assert safe.column(1).equals(batch.column(1))
+    assert count_formulas(safe) == 0
+    coded = pa.RecordBatch.from_arrays([pa.array(["=1", "a"]).dictionary_encode()], names=["c"])
+    assert without_formulas(coded).column(0).to_pylist() == ["'=1", "a"]
+
+
+def test_scores_for_a_spreadsheet(fitted, tmp_path):
+    target = tmp_path / "s.csv"
+    result = run("score", fitted / "t.pnuauc", fitted / "t.csv", "-o", target)
+    assert "60 cells begin with =" in result.stderr
+    assert target.read_text().splitlines()[1].startswith('"=0"')
+    result = run("score", fitted / "t.pnuauc", fitted / "t.csv", "-o", target, "--spreadsheet")
+    assert "formulas" not in result.stderr
+    assert target.read_text().splitlines()[1].startswith('"\'=0"')
+    result = run("score", fitted / "t.pnuauc", fitted / "t.csv", "-o", tmp_path / "s.parquet")
+    assert "formulas" not in result.stderr
 
 
 def test_the_demo_replaces_its_own_files_only(tmp_path, monkeypatch):

@@ -51,6 +51,8 @@ class ClassPrior(ShownAsTable):
         One sentence why the data cannot tell the prior; None where they can.
     shares, weights : ndarray, shape (m,), or None
         A posterior on a grid: possible shares in ascending order and their probabilities.
+    note : str or None
+        One sentence that a reader should see beside the value: a test of fit that failed.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class ClassPrior(ShownAsTable):
     doubt: str | None = None
     shares: Floats | None = field(default=None, repr=False)
     weights: Floats | None = field(default=None, repr=False)
+    note: str | None = field(default=None, repr=False)
 
     @classmethod
     def known(cls, value: float) -> ClassPrior:
@@ -159,6 +162,7 @@ class ClassPrior(ShownAsTable):
             self.doubt,
             shares,
             weights,
+            self.note,
         )
 
     def nodes(self, n: int = 21) -> tuple[Floats, Floats]:

@@ -198,6 +198,11 @@ def score_table(
 
 
 def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, target: Path) -> None:
+    if summary.n_formulas:
+        voice.remark(
+            f"{summary.n_formulas:,} cells begin with = + - @ or a tab, which a spreadsheet would "
+            "run as formulas; to open the file there, use --spreadsheet."
+        )
     for name, levels in summary.new_categories.items():
         shown = ", ".join(map(repr, sorted(levels)[:5]))
         voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
@@ -344,7 +349,17 @@ def prior_of_file(
         f"If the labels were uncovered inside this table: {percent(findings['population'])} of all "
         "rows."
     )
-    for remark in [*([found.doubt] if found.doubt else []), *messages, *encoder.notes_]:
+    if findings["labels_to_halve"]:
+        voice.say(
+            f"{percent(findings['share_of_positives_known'])} of all positives here are labelled. "
+            f"Labels of {findings['labels_to_halve']:,} unlabelled rows drawn at random would "
+            "halve the error."
+        )
+    for remark in [
+        *(text for text in (found.doubt, found.note) if text),
+        *messages,
+        *encoder.notes_,
+    ]:
         voice.remark(remark)
     voice.data({**findings, "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
 

@@ -27,6 +27,10 @@ _WORD = 64
 _MASK_COLUMNS, _MASK_BYTES = 150, 1 << 26
 
 
+#: Levels of a tree; scikit-learn's have some dozens.
+_MAX_DEPTH = 1000
+
+
 @dataclass(frozen=True, eq=False)
 class Forest:
     """Trees side by side.
@@ -157,6 +161,7 @@ class Forest:
         reached = np.concatenate([left[~leaf], right[~leaf], roots])
         if len(np.unique(reached)) < len(reached):
             raise refuse("two nodes of its forest share a child")
+        _check_depth(left, right, roots)
         threshold = parts.array("threshold", "float", (n,), finite=False)
         if np.isnan(threshold).any():
             raise refuse("a threshold of its forest is missing")
@@ -220,6 +225,17 @@ class Forest:
     @cached_property
     def _masks(self) -> _Masks | None:
         return _Masks.of(self)
+
+
+def _check_depth(left: NDArray[Any], right: NDArray[Any], roots: NDArray[Any]) -> None:
+    """Refuse trees that are mere chains: scoring walks down one level at a time."""
+    level = roots
+    for _ in range(_MAX_DEPTH):
+        level = level[left[level] != level]
+        if not len(level):
+            return
+        level = np.concatenate([left[level], right[level]])
+    raise refuse(f"a tree of its forest is more than {_MAX_DEPTH} levels deep")
 
 
 @dataclass(frozen=True, eq=False)

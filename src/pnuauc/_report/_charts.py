@@ -13,6 +13,7 @@ __all__ = [
     "histogram_chart",
     "importance_chart",
     "interval_chart",
+    "posterior_chart",
     "roc_chart",
     "selection_chart",
     "sensitivity_chart",
@@ -228,6 +229,28 @@ def sensitivity_chart(curve: dict[str, Any], interval: tuple[float, float] | Non
         f"at {priors[-1]:.3f}; the dashed line is the prior used, {curve['at']:.3f}."
     )
     return _svg("AUC estimate against the prior", description, body)
+
+
+def posterior_chart(prior: dict[str, Any]) -> str:
+    """How likely every share of positives is, with the interval and the mean."""
+    shares, density = prior["posterior"]["shares"], prior["posterior"]["density"]
+    ends = min(shares[0], prior["low"]), max(shares[-1], prior["high"])
+    axes = _Axes(ends, (0.0, 1.05), height=220)
+    bottom = axes.height - _BOTTOM
+    left, right, at = (axes.at_x(prior[name]) for name in ("low", "high", "value"))
+    body = axes.frame("share of positives among the unlabelled rows", "likely", (True, False))
+    body += (
+        f'<rect class="range" x="{left}" y="{_TOP}" width="{max(right - left, 1):.1f}" '
+        f'height="{bottom - _TOP}"/>'
+        + _band(axes, shares, [0.0] * len(shares), density)
+        + f'<path class="line" d="{axes.path(shares, density)}"/>'
+        + f'<line class="chance" x1="{at}" x2="{at}" y1="{_TOP}" y2="{bottom}"/>'
+    )
+    description = (
+        f"Highest at {shares[int(np.argmax(density))]:.3f}; the dashed line is the mean, "
+        f"{prior['value']:.3f}; shaded upright: {prior['low']:.3f} to {prior['high']:.3f}."
+    )
+    return _svg("How likely every prior is", description, body, height=axes.height)
 
 
 def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:

@@ -77,6 +77,9 @@ def _draw(findings: dict[str, Any]) -> dict[str, str]:
         out["sensitivity"] = charts.sensitivity_chart(
             findings["sensitivity"], (prior["low"], prior["high"])
         )
+    prior = findings.get("prior") or {}
+    if prior.get("posterior") and prior.get("told", True):
+        out["posterior"] = charts.posterior_chart(prior)
     if (findings.get("importance") or {}).get("columns"):
         out["importance"] = charts.importance_chart(findings["importance"]["columns"])
     for name in ("eta", "width", "alpha"):

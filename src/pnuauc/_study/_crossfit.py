@@ -56,6 +56,11 @@ class CrossFit:
         return CROSS_FIT_VARIANCE * self.copies.design_effect(self.roles)
 
     @property
+    def training_share(self) -> float:
+        """Share of the rows that each refit was trained on."""
+        return 1.0 - 1.0 / max(len(self.folds), 2)
+
+    @property
     def places(self) -> Floats:
         """Place of each score among the unlabelled ones of its fold, in (0, 1)."""
         return np.asarray(special.ndtr(self.scores))

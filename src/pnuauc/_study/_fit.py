@@ -286,7 +286,8 @@ def _procedure(n_folds: int, held_out: CrossFit, roles: Roles) -> str:
             else ""
         )
         + "A score counts by its place among the unlabelled scores of its fold; the prior and the "
-        "encoding come from all rows. The interval allows for the scatter of refits."
+        "encoding come from all rows. The interval allows for the scatter of refits and for what "
+        "the final model gains from the rows that each of them lacked."
     )
 
 

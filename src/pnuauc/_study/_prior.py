@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pnuauc._study._crossfit import evaluation_rows
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.priors import PRIORS, ClassPrior, default_prior, prior_in_population, read_prior
+from pnuauc.priors._conversion import prior_in_rows
 from pnuauc.priors._resolve import resolve_prior
 
 __all__ = ["find_prior", "prior_findings"]
 
 #: Unlabelled rows that an estimate rests on: with few labelled rows more would not sharpen it.
 PRIOR_ROWS = 20_000
+_POSTERIOR_POINTS = 80
 
 
 def find_prior(
@@ -49,4 +53,25 @@ def prior_findings(prior: ClassPrior | None, roles: Roles) -> dict[str, Any] | N
     """The prior inside U, and what it makes of all rows if U is what was left unlabelled."""
     if prior is None:
         return None
-    return {**prior.to_dict(), "population": prior_in_population(prior.value, *roles.counts)}
+    rows = prior_in_rows(prior, roles.n_positive, roles.n_unlabeled)
+    return {
+        **prior.to_dict(),
+        **rows,
+        "population": prior_in_population(prior.value, *roles.counts),
+        "note": prior.note,
+        "posterior": _posterior(prior),
+    }
+
+
+def _posterior(prior: ClassPrior) -> dict[str, list[float]] | None:
+    """The posterior's density on a few points for a chart, on the scale of its highest."""
+    if prior.shares is None or prior.weights is None:
+        return None
+    shares, weights = prior.shares, prior.weights
+    density = weights / np.gradient(shares)
+    kept = density > 1e-3 * density.max()
+    step = max(1, int(kept.sum()) // _POSTERIOR_POINTS)
+    return {
+        "shares": [round(float(share), 6) for share in shares[kept][::step]],
+        "density": [round(float(d), 6) for d in (density / density.max())[kept][::step]],
+    }

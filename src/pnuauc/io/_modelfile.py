@@ -190,6 +190,8 @@ def _try_a_row(model: TableModel) -> None:
         scores = model.score(row)
     except InputError:
         raise refuse("it gives an empty row a score that is no number") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise refuse("its parts do not fit together") from None
     if scores.shape != (1,):
         raise refuse("it does not give one score to one row")
 

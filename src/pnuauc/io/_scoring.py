@@ -17,7 +17,13 @@ from pnuauc.exceptions import InputError
 from pnuauc.io._columns import CellError
 from pnuauc.io._model import TableModel
 from pnuauc.io._tables import ReadOptions, column_names, detect_format, iter_batches
-from pnuauc.io._writing import TableWriter, atomic_file, output_format
+from pnuauc.io._writing import (
+    TableWriter,
+    atomic_file,
+    count_formulas,
+    output_format,
+    without_formulas,
+)
 
 __all__ = ["OutputChoice", "ScoreSummary", "score_file"]
 
@@ -40,6 +46,8 @@ class OutputChoice:
     sort : whether the highest scores come first; then what is written is held in memory
     top : only so many rows, those with the highest scores, highest first
     threshold : only rows that score at least this
+    spreadsheet : whether text in CSV and TSV that a spreadsheet would run as a formula gets an
+        apostrophe in front; ids are changed by it, so they no longer join
     """
 
     keep: Sequence[str] | None = None
@@ -47,6 +55,7 @@ class OutputChoice:
     sort: bool = False
     top: int | None = None
     threshold: float | None = None
+    spreadsheet: bool = False
 
 
 @dataclass
@@ -56,6 +65,7 @@ class ScoreSummary:
     n_rows: int = 0
     n_positive: int = 0
     n_written: int = 0
+    n_formulas: int = 0
     new_categories: dict[str, set[str]] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
 
@@ -93,6 +103,8 @@ def score_file(
     name = options.name if options and options.name else str(source)
     if not hasattr(target, "write"):
         output_format(target)
+        if os.path.exists(target) and os.path.samefile(source, target):
+            raise InputError(f"'{target}' is the table itself; name another output.")
     if (detect_format(source, options) == "libsvm") != model.encoder.is_sparse:
         known = "a LIBSVM file" if model.encoder.is_sparse else "a table with named columns"
         raise InputError(f"The model was fitted on {known}; '{name}' is not one.")
@@ -124,6 +136,7 @@ def score_file(
         if summary.n_rows == 0:
             raise InputError(f"'{name}' has a header but no rows.")
         summary.n_written = sink.close()
+        summary.n_formulas = sink.n_formulas
     return summary
 
 
@@ -146,6 +159,7 @@ class _Sink:
         self.waits = choice.sort or choice.top is not None
         self._waiting: list[Any] = []
         self._n_waiting = self._n_written = 0
+        self.n_formulas = 0
 
     def put(self, batch: Any) -> None:
         pc = need("pyarrow.compute")
@@ -178,6 +192,11 @@ class _Sink:
                     f"{', '.join(map(repr, batch.schema.names))}."
                 )
             batch = batch.select(list(columns))
+        if self.writer.kind in {"csv", "tsv"}:
+            if self.choice.spreadsheet:
+                batch = without_formulas(batch)
+            else:
+                self.n_formulas += count_formulas(batch)
         self.writer.write(batch)
         self._n_written += batch.num_rows
 

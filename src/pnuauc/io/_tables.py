@@ -135,7 +135,9 @@ def read_cells(path: str | os.PathLike[str], options: ReadOptions | None = None)
     if source.kind == "libsvm":
         return LibsvmReader(source).table()
     table = _READERS[source.kind](source).table()
-    check_names(table.column_names, source.name)
+    with told(source):  # names are decoded only now
+        names = table.column_names
+    check_names(names, source.name)
     if table.num_rows == 0:
         raise InputError(f"'{source.name}' has a header but no rows.")
     with told(source):

@@ -6,6 +6,7 @@ comes as text, and what it says is settled per column (:mod:`pnuauc.io._cells`).
 
 from __future__ import annotations
 
+import contextlib
 import csv as csv_module
 import io
 from collections.abc import Iterator, Sequence
@@ -50,12 +51,12 @@ class CsvReader:
         size = HEAD_BYTES
         while True:
             rows = csv_module.reader(io.StringIO(text), delimiter=self.delimiter)
-            try:
+            names, follows = None, None
+            with contextlib.suppress(csv_module.Error):
                 names = next((row for row in rows if row), None)
-            except csv_module.Error:
-                names = None
+                follows = next(rows, None)
             # a row is whole if something follows it, or if the file ends with it
-            if (names is not None and next(rows, None) is not None) or n_read < size:
+            if (names is not None and follows is not None) or n_read < size:
                 break
             if size >= _MAX_HEADER:
                 raise InputError(f"'{self.source.name}' has no line end: is it a table?")

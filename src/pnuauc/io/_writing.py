@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -14,7 +15,15 @@ from pnuauc.io._formats import COMPRESSIONS, detect_format
 from pnuauc.io._signs import SIGN
 from pnuauc.io._together import written_together
 
-__all__ = ["TableWriter", "as_utf8", "atomic_file", "check_writable", "write_text"]
+__all__ = [
+    "TableWriter",
+    "as_utf8",
+    "atomic_file",
+    "check_writable",
+    "count_formulas",
+    "without_formulas",
+    "write_text",
+]
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -86,6 +95,54 @@ class TableWriter:
         return csv.CSVWriter(
             self._stream, schema, write_options=csv.WriteOptions(delimiter=delimiter)
         )
+
+
+#: What spreadsheets take for a formula, unless it is a number.
+_FORMULA = r"^[=+\-@\t\r]"
+_NUMBER = r"^[-+]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?$"
+
+
+def count_formulas(batch: Any) -> int:
+    """Text cells and names that a spreadsheet would run."""
+    pc = need("pyarrow.compute")
+    found = sum(map(_is_formula, batch.schema.names))
+    for values in _text_columns(batch).values():
+        found += pc.sum(pc.cast(_formulas(values), "int64")).as_py() or 0
+    return int(found)
+
+
+def without_formulas(batch: Any) -> Any:
+    """The batch with an apostrophe before text that a spreadsheet would run."""
+    pa, pc = need("pyarrow"), need("pyarrow.compute")
+    texts = _text_columns(batch)
+    columns = []
+    for j, column in enumerate(batch.columns):
+        if j in texts:
+            quoted = pc.binary_join_element_wise(pa.scalar("'"), texts[j], "")
+            column = pc.if_else(_formulas(texts[j]), quoted, texts[j])
+        columns.append(column)
+    names = [f"'{name}" if _is_formula(name) else name for name in batch.schema.names]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _text_columns(batch: Any) -> dict[int, Any]:
+    pa = need("pyarrow")
+    found = {}
+    for j, column in enumerate(batch.columns):
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            found[j] = column.cast(pa.string())
+    return found
+
+
+def _formulas(values: Any) -> Any:
+    pc = need("pyarrow.compute")
+    starts = pc.match_substring_regex(values, _FORMULA)
+    return pc.fill_null(pc.and_not(starts, pc.match_substring_regex(values, _NUMBER)), False)
+
+
+def _is_formula(text: str) -> bool:
+    return re.search(_FORMULA, text) is not None and re.search(_NUMBER, text) is None
 
 
 def output_format(path: str | os.PathLike[str]) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["prior_in_population", "prior_in_unlabeled"]
+import math
+from typing import Any
+
+from pnuauc._prior import ClassPrior
+
+__all__ = ["prior_in_population", "prior_in_rows", "prior_in_unlabeled"]
 
 
 def prior_in_unlabeled(
@@ -71,3 +76,35 @@ def _check(prior: float, n_positive: int, n_negative: int, n_unlabeled: int) -> 
             "Row counts must not be negative and there must be unlabelled rows, got "
             f"n_positive={n_positive}, n_negative={n_negative}, n_unlabeled={n_unlabeled}."
         )
+
+
+def prior_in_rows(prior: ClassPrior, n_positive: int, n_unlabeled: int) -> dict[str, Any]:
+    """What a prior means in rows: positives not found yet, the share found, labels worth having.
+
+    m labels of rows of U drawn at random tell the share with variance t (1 - t) / m; a quarter of
+    the present variance, which is half of the error, takes 3 t (1 - t) / variance of them.
+
+    Returns
+    -------
+    dict
+        ``positives_unlabeled`` : (value, low, high) rows; ``share_of_positives_known`` : float;
+        ``labels_to_halve`` : int, at most ``n_unlabeled``, or None where the value is known.
+
+    Examples
+    --------
+    >>> prior = ClassPrior(0.1, 0.05, 0.15, std_error=0.03)
+    >>> prior_in_rows(prior, n_positive=50, n_unlabeled=1000)["labels_to_halve"]
+    300
+    """
+    hidden = prior.value * n_unlabeled
+    positives = n_positive + hidden
+    labels = None
+    if prior.std_error > 0:
+        wanted = 3 * prior.value * (1 - prior.value) / prior.std_error**2
+        # rounded first: 300.0000001 is 300
+        labels = math.ceil(min(round(wanted, 6), n_unlabeled))
+    return {
+        "positives_unlabeled": (hidden, prior.low * n_unlabeled, prior.high * n_unlabeled),
+        "share_of_positives_known": n_positive / positives if positives else 0.0,
+        "labels_to_halve": labels,
+    }

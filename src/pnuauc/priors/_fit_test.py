@@ -28,6 +28,7 @@ class FitTest(NamedTuple):
 
     p_value: float | None
     words: str
+    failed: bool = False
 
 
 def fit_test(counts: RankCounts, best: Shape) -> FitTest:
@@ -53,7 +54,8 @@ def fit_test(counts: RankCounts, best: Shape) -> FitTest:
         _mixture_statistic(counts, group) if both else _binormal_statistic(counts, best, group)
     )
     p_value = float(chi2.sf(statistic, freedom))
-    return FitTest(p_value, _words(p_value, both))
+    failed = p_value < _LEVELS[0 if both else 1]
+    return FitTest(p_value, _words(p_value, both, failed), failed)
 
 
 def _groups(mass: Floats, n_bins: int) -> NDArray[np.intp]:
@@ -111,8 +113,8 @@ def _binormal_statistic(
     return total, int(group.max() + 1) - 3
 
 
-def _words(p_value: float, both: bool) -> str:
-    if p_value >= _LEVELS[0 if both else 1]:
+def _words(p_value: float, both: bool, failed: bool) -> str:
+    if not failed:
         return f"The labelled rows are in keeping with those in U (p = {p_value:.2g})."
     if both:
         return (

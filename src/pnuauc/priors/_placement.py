@@ -16,6 +16,7 @@ from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior, Estimate
 from pnuauc.priors._belief import read_belief
 from pnuauc.priors._binormal import Posterior, RankCounts, posterior, rank_counts
+from pnuauc.priors._conversion import prior_in_rows
 from pnuauc.priors._fit_test import FitTest, fit_test
 from pnuauc.priors._scorers import FAMILIES, auc_and_z, prepare, usable
 
@@ -178,10 +179,12 @@ class PlacementPrior(BasePrior):
         share = ClassPrior.from_posterior(found.shares, found.weights, self.level)
         low, high = found.interval(self.level)
         doubt = _doubt(found, ranks, roles)
-        share = replace(share, low=low, high=high, doubt=doubt)
-        prior = share.complement() if mirrored else share
         test = fit_test(ranks.counts[0], found.best[0])
-        return prior, _diagnostics(found, ranks, test, mirrored) | _counts(prior, roles)
+        note = test.words if test.failed else None
+        share = replace(share, low=low, high=high, doubt=doubt, note=note)
+        prior = share.complement() if mirrored else share
+        in_rows = prior_in_rows(prior, roles.n_positive, roles.n_unlabeled)
+        return prior, _diagnostics(found, ranks, test, mirrored) | in_rows
 
     def _ranks(self, X: Any, roles: Roles, rng: np.random.RandomState) -> _Ranks:
         """Ranks of the rows by every scorer."""
@@ -255,17 +258,3 @@ def _diagnostics(found: Posterior, ranks: _Ranks, test: FitTest, mirrored: bool)
         "fit_p_value": test.p_value,
         "fit": test.words,
     } | ({"known_class": "negative"} if mirrored else {})
-
-
-def _counts(prior: ClassPrior, roles: Roles) -> dict[str, Any]:
-    """What the share means in rows."""
-    n_u, n_p = roles.n_unlabeled, roles.n_positive
-    hidden = prior.value * n_u
-    # m random labels carry m / (t (1 - t)) of precision: a quarter of the variance needs 3 of it
-    variance = max(prior.std_error**2, np.finfo(float).tiny)
-    labels = 3 * prior.value * (1 - prior.value) / variance
-    return {
-        "positives_unlabeled": (hidden, prior.low * n_u, prior.high * n_u),
-        "share_of_positives_known": n_p / (n_p + hidden) if n_p else 0.0,
-        "labels_to_halve": int(min(np.ceil(labels), n_u)),
-    }

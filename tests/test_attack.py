@@ -1,0 +1,125 @@
+"""A short seeded share of ``make attack``, and whether the harness itself would notice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from attack.containers import join, split
+from attack.models import bent_model
+from attack.readers import bent_bytes, read_and_judge, sound_files
+from attack.report import report
+from attack.runner import Tally, Target, run_cases
+from attack.targets import FILE_TARGETS, sound_models
+from pnuauc.exceptions import InputError
+from pnuauc.io import load_model
+
+#: Cases that once broke a promise: (file, case).
+BROKEN = [("t.csv", 1890), ("t.csv", 2806), ("t.arrow", 432), ("t.feather", 454)]
+
+
+def judge(name, number, tmp_path):
+    files = sound_files()
+    path = tmp_path / name
+    rng = np.random.default_rng([3, number])
+    path.write_bytes(bent_bytes(files[name], rng, list(files.values())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_and_judge(path, deep=True)
+
+
+@pytest.mark.parametrize("name", sorted(sound_files()))
+def test_sound_files_are_read(name, tmp_path):
+    (tmp_path / name).write_bytes(sound_files()[name])
+    assert read_and_judge(tmp_path / name, deep=True) == "read"
+
+
+@pytest.mark.parametrize("name", sorted(sound_files()))
+def test_bent_files_are_read_or_refused(name, tmp_path):
+    assert {judge(name, number, tmp_path) for number in range(60)} <= {"read", "refused"}
+
+
+@pytest.mark.parametrize(("name", "number"), BROKEN)
+def test_what_broke_once(name, number, tmp_path):
+    assert judge(name, number, tmp_path) in {"read", "refused"}
+
+
+def test_every_kind_of_table_is_attacked():
+    """A format that is read is attacked, or stands here with the reason why not."""
+    from pnuauc.io._formats import FORMATS
+
+    attacked = {f".{name.split('.')[1]}" for name in sound_files()}
+    kinds = {FORMATS[ending] for ending in attacked}
+    assert set(FORMATS.values()) - kinds == {"excel"}  # openpyxl's own, an extra
+    assert {t.name for t in FILE_TARGETS} >= {f"table {name}" for name in sound_files()}
+
+
+def test_every_kind_of_scorer_is_attacked():
+    """A kind that a model file can hold is among the models that are bent."""
+    from pnuauc.io._parts import SCORERS
+
+    kinds = {split(data)[0]["scorer"]["kind"] for data, _ in sound_models()}
+    assert kinds == set(SCORERS)
+
+
+def test_bent_models_score_or_are_refused(tmp_path):
+    path = tmp_path / "m.pnuauc"
+    models = sound_models()
+    for number in range(280):
+        data, rows = models[number % len(models)]
+        path.write_bytes(bent_model(data, np.random.default_rng([1, number])))
+        try:
+            scores = load_model(path).score(rows)
+        except InputError:
+            continue
+        assert np.isfinite(scores).all(), number
+
+
+def test_chains_for_trees_are_refused(tmp_path):
+    """A tree of a million levels would be walked for half a minute."""
+    data = next(d for d, _ in sound_models() if b'"forest"' in d)
+    manifest, arrays = split(data)
+    prefix = next(name for name in arrays if name.endswith("/left")).removesuffix("left")
+    n = 20_001  # every second node a leaf
+    own = np.arange(n)
+    inner = (own % 2 == 0) & (own < n - 2)
+    arrays[f"{prefix}left"] = np.where(inner, own + 1, own).astype(np.int32)
+    arrays[f"{prefix}right"] = np.where(inner, own + 2, own).astype(np.int32)
+    for name, kind in (("feature", np.int32), ("threshold", float), ("value", float)):
+        arrays[f"{prefix}{name}"] = np.zeros(n, dtype=kind)
+    arrays[f"{prefix}missing_left"] = np.zeros(n, dtype=np.uint8)
+    arrays[f"{prefix}roots"] = np.zeros(1, dtype=np.int32)
+    (tmp_path / "m.pnuauc").write_bytes(join(manifest, arrays))
+    with pytest.raises(InputError, match="more than 1000 levels deep"):
+        load_model(tmp_path / "m.pnuauc")
+
+
+def crash(number):
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if number == 4:
+        raise IndexError("law broken")
+    if number == 6:
+        while True:
+            time.monotonic()
+    return "fine"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+def test_crashes_hangs_and_errors_are_findings(tmp_path, monkeypatch):
+    monkeypatch.setattr("attack.runner.CASE_SECONDS", 0.5)
+    tally = Tally(tmp_path / "state.json")
+    run_cases(Target("toy", lambda: crash), tally, 0, 9)
+    entry = Tally(tmp_path / "state.json").of("toy")
+    assert entry["done"] == 9
+    found = {finding["case"]: finding["what"] for finding in entry["findings"]}
+    assert found.keys() == {2, 4, 6}
+    assert "SIGSEGV" in found[2]
+    assert "IndexError: law broken (test_attack.py" in found[4]
+    assert "SIGPROF" in found[6]
+    assert "9 cases, 3 findings" in report(tally)
