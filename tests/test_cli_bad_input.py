@@ -59,7 +59,7 @@ CASES = {
     "unknown ending": ("t.doc", GOOD, [], "no ending"),
     "prior out of range": ("t.csv", GOOD, ["--prior", "1.5"], "between 0 and 1"),
     "prior no number": ("t.csv", GOOD, ["--prior", "many"], "between 0 and 1"),
-    "unknown basis": ("t.csv", GOOD, ["--basis", "magic"], "basis must be"),
+    "unknown basis": ("t.csv", GOOD, ["--basis", "magic"], "basis"),
     "nothing to learn from": ("t.csv", "y\n" + "1\n0\n" * 20, [], "No column is left"),
     "constant columns": ("t.csv", "a,y\n" + "3,1\n3,0\n" * 20, [], "No column is left"),
     "not LIBSVM": ("t.libsvm", "1 a:b\n", [], "not LIBSVM"),
