@@ -59,7 +59,7 @@ CASES = {
     "unknown ending": ("t.doc", GOOD, [], "no ending"),
     "prior out of range": ("t.csv", GOOD, ["--prior", "1.5"], "between 0 and 1"),
     "prior no number": ("t.csv", GOOD, ["--prior", "many"], "between 0 and 1"),
-    "unknown basis": ("t.csv", GOOD, ["--basis", "magic"], "basis"),
+    "unknown basis": ("t.csv", GOOD, ["--basis", "magic"], "--basis must be one of"),
     "nothing to learn from": ("t.csv", "y\n" + "1\n0\n" * 20, [], "No column is left"),
     "constant columns": ("t.csv", "a,y\n" + "3,1\n3,0\n" * 20, [], "No column is left"),
     "not LIBSVM": ("t.libsvm", "1 a:b\n", [], "not LIBSVM"),
@@ -102,8 +102,11 @@ def test_places_that_cannot_be_read_or_written(tmp_path):
         (["evaluate", path, "-s", "a", "-l", "z"], "no column 'z'"),
         (["evaluate", path, "-s", "z", "-l", "y"], "no column 'z'"),
         (["evaluate", path, "-l", "y", "-s", "a", "-s", "b", "-s", "y"], "two to compare"),
-        (["evaluate", path, "-l", "y", "-s", "a", "--method", "magic"], "must be one of"),
-        (["prior", path, "-l", "y", "--method", "magic"], "must be auto"),
+        (
+            ["evaluate", path, "-l", "y", "-s", "a", "--method", "magic"],
+            "--method must be one of auto, pn",
+        ),
+        (["prior", path, "-l", "y", "--method", "magic"], "--method must be one of auto, "),
         (["demo", "--folder", path], "is a file"),
     ):
         result = run(*arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,16 @@ from pnuauc._cli._hints import _HINTS, hints_for, with_hint
 SOURCES = Path(pnuauc.__file__).parent
 
 
+@cache
+def commands():
+    return get_command(app).commands
+
+
+@cache
 def options():
     """Every option of every command, without --help."""
     found = set()
-    for command in get_command(app).commands.values():
+    for command in commands().values():
         for parameter in command.params:
             found |= {name for name in parameter.opts if name.startswith("--")}
     return found - {"--help"}
@@ -50,6 +57,51 @@ def test_library_does_not_name_options():
             assert not named.findall(text), f"{path.relative_to(SOURCES)}: {text}"
     for path in SOURCES.rglob("*.j2"):
         assert not named.findall(path.read_text(encoding="utf-8")), path.name
+
+
+def test_choices_are_named_in_the_help_and_refused_before_any_file_is_read():
+    from typer.testing import CliRunner
+
+    from pnuauc.metrics._estimate import METHODS
+    from pnuauc.priors import PRIORS
+
+    helped = {name: command.params for name, command in commands().items()}
+    for command, option, names in (
+        ("evaluate", "method", METHODS),
+        ("prior", "method", ("auto", *PRIORS)),
+    ):
+        text = next(p.help for p in helped[command] if p.name == option)
+        assert set(re.findall(r"\w+", text)) - {"or"} == set(names)
+    for command, option in (("fit", "--basis"), ("evaluate", "--method"), ("prior", "--method")):
+        result = CliRunner().invoke(app, [command, "there-is-no-such-file.csv", option, "magic"])
+        assert result.exit_code == 2
+        assert f"{option} must be one of" in result.output
+        assert "no file" not in result.output
+
+
+DOCS = SOURCES.parents[1] / "docs"
+
+
+@pytest.mark.skipif(not DOCS.is_dir(), reason="the documentation is not beside the sources")
+def test_documentation_names_options_and_commands_that_exist():
+    others = {"--install-completion", "--help", "--version"}
+    pages = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+    pages.remove(DOCS / "reproduction.md")  # about the experiments
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        for line in text.splitlines():
+            if "experiments" in line or "mutants" in line:
+                continue  # they have options of their own
+            named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", line))
+            assert named <= options() | others, f"{page.name}: {named - options()}"
+        for command in re.findall(r"`pnuauc (\w+)", text) + re.findall(
+            r"^\$ pnuauc (\w+)", text, re.M
+        ):
+            assert command in commands(), f"{page.name}: {command}"
+    listed = re.findall(r"^\| `pnuauc (\w+)", (DOCS / "cli.md").read_text(encoding="utf-8"), re.M)
+    assert sorted(listed) == sorted(commands())
+    told = set(re.findall(r"--[a-z][a-z-]+", (DOCS / "cli.md").read_text(encoding="utf-8")))
+    assert options() <= told, f"docs/cli.md does not name {sorted(options() - told)}"
 
 
 def test_hints_name_options_that_exist():

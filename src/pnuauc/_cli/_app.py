@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pnuauc._cli._console import Voice, guarded
-from pnuauc._cli._options import parse_prior
+from pnuauc._cli._options import check_choice, parse_prior
 
 app = typer.Typer(
     name="pnuauc",
@@ -79,7 +79,20 @@ DateFormatOption = Annotated[
         help="day-first, month-first or a format such as %d/%m/%Y; of one column: when=%d/%m/%Y.",
     ),
 ]
-JobsOption = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores.")]
+
+
+def _some_threads(value: int) -> int:
+    if value == 0:
+        raise typer.BadParameter(
+            "0 would be no threads at all; give 1 or more, or -1 for all cores."
+        )
+    return value
+
+
+JobsOption = Annotated[
+    int,
+    typer.Option("--jobs", "-j", callback=_some_threads, help="Threads; -1 takes all cores."),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 OverwriteOption = Annotated[
@@ -128,8 +141,16 @@ def fit(
     decimal: DecimalOption = None,
     date_format: DateFormatOption = None,
     prior: PriorOption = None,
-    basis: Annotated[str, typer.Option(help="gaussian, linear or identity.")] = "gaussian",
-    centers: Annotated[int, typer.Option(min=1, help="Centres of the feature map.")] = 200,
+    model: Annotated[
+        str | None,
+        typer.Option(help="auto (committee of several kinds), average or paper (AUC risk alone)."),
+    ] = None,
+    basis: Annotated[
+        str | None, typer.Option(help="gaussian, linear or identity; for average and paper.")
+    ] = None,
+    centers: Annotated[
+        int | None, typer.Option(min=1, help="Centres of the feature map, likewise.")
+    ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the held-out estimate.")] = 5,
     top: Annotated[int, typer.Option(min=0, help="Rows to list for review.")] = 20,
     level: LevelOption = 0.95,
@@ -147,8 +168,10 @@ def fit(
     from pnuauc._cli._work import fit_file
     from pnuauc._study import ColumnRoles, FitSettings
 
+    check_choice("--basis", basis, ("gaussian", "linear", "identity"))
     settings = FitSettings(
         prior=parse_prior(prior),
+        model=model,
         basis=basis,
         n_centers=centers,
         folds=folds,
@@ -254,7 +277,9 @@ def evaluate(
 ) -> None:
     """AUC with interval of any model's scores, from whatever is labelled; compare two."""
     from pnuauc._cli._work import evaluate_file
+    from pnuauc.metrics._estimate import METHODS
 
+    check_choice("--method", method, METHODS)
     evaluate_file(
         Voice(json=json, quiet=quiet),
         table,
@@ -283,7 +308,7 @@ def prior(
     decimal: DecimalOption = None,
     date_format: DateFormatOption = None,
     method: Annotated[
-        str, typer.Option(help="auto, energy, placement, penalized_l1 or pearson.")
+        str, typer.Option(help="auto, placement, energy, penalized_l1, pearson, em or hellinger.")
     ] = "auto",
     level: LevelOption = 0.95,
     delimiter: DelimiterOption = None,
@@ -297,6 +322,9 @@ def prior(
     """Estimate how many of the unlabelled rows are positive."""
     from pnuauc._cli._work import prior_of_file
     from pnuauc._study import ColumnRoles
+    from pnuauc.priors import PRIORS
+
+    check_choice("--method", method, ("auto", *PRIORS))
 
     columns = ColumnRoles(
         label,
@@ -356,8 +384,11 @@ def reproduce(
 ) -> None:
     """Run one of the paper's experiments; needs a source checkout."""
     from pnuauc._cli._reproduce import run_experiment
+    from pnuauc.exceptions import InputError
 
-    code = run_experiment(([name] if name else []) + list(context.args))
+    if name is None:
+        raise InputError("Name an experiment, for example: pnuauc reproduce table4.")
+    code = run_experiment([name, *context.args])
     if code:
         raise typer.Exit(code)
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pnuauc.exceptions import InputError
 
-__all__ = ["parse_prior"]
+__all__ = ["check_choice", "parse_prior"]
+
+
+def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:
+    """Refuse a value that is not among the choices, before any file is read; None is no value.
+
+    Examples
+    --------
+    >>> check_choice("--basis", "linear", ["gaussian", "linear"])
+    """
+    known = list(choices)
+    if value is not None and value not in known:
+        raise InputError(f"{option} must be one of {', '.join(known)}; got {value!r}.")
 
 
 def parse_prior(text: str | None) -> float | tuple[float, float] | None:

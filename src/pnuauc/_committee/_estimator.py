@@ -100,6 +100,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         The fitted committee; can be stored (``spec()``, ``arrays()``).
     threshold_ : float
         Score that a share ``prior_`` of the unlabelled rows exceeds; subtracted from scores.
+    learned_weights_ : bool
+        Whether weights come from held-out rows.
     held_out_ : HeldOut or None
         Scores of rows by models that did not see them.
     classes_ : ndarray, shape (2,)
@@ -161,6 +163,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
                     parts = member.fit(training)
                 whole.append(parts)
         self.held_out_ = cross_scores(training, folds) if self.cv else None
+        self.learned_weights_ = False
         weights = self._weights(chosen, training)
         self._seat(chosen, whole, weights, training, known, roles)
         self.members_ = self._report(chosen, weights, known)
@@ -184,6 +187,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
             positive_label=self.positive_label,
             negative_label=self.negative_label,
             unlabeled_label=self.unlabeled_label,
+            unclear="sorted",  # scikit-learn's rule for the two classes of any classifier
         )
         check_consistent_length(X, roles.codes)
         if sparse.issparse(X) and not np.isfinite(X.data).all():
@@ -237,6 +241,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         situation = _situation(training.look.raw, self._roles)
         if self.held_out_ is None or not situation.many or len(chosen) < 2:
             return fixed
+        self.learned_weights_ = True
         return learned_weights(self.held_out_)
 
     def _seat(

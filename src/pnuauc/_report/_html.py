@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 from pnuauc._extras import need
@@ -36,6 +37,7 @@ def to_html(findings: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["cell"] = _cell
+    environment.filters["filename"] = lambda path: PurePath(path).name
     template = environment.get_template("report.html.j2")
     return visible(
         template.render(
@@ -83,5 +85,6 @@ def _draw(findings: dict[str, Any]) -> dict[str, str]:
     if (findings.get("importance") or {}).get("columns"):
         out["importance"] = charts.importance_chart(findings["importance"]["columns"])
     for name in ("eta", "width", "alpha"):
-        out[name] = charts.selection_chart(name, findings["selection"]["curves"][name])
+        curves = findings["selection"].get("curves", {})
+        out[name] = charts.selection_chart(name, curves[name]) if name in curves else None
     return {name: chart for name, chart in out.items() if chart}

@@ -153,6 +153,8 @@ def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
     if findings.get("copies"):
         rows += [("Rows alike", words) for words in copies_words(findings["copies"])]
     rows.append(("Model", _model(findings["selection"])))
+    rivals = [line for line in findings.get("rivals") or [] if "low" in line]
+    rows += [("Instead", rival_words(line)) for line in rivals]
     effect = findings.get("unlabeled_effect")
     if effect:
         rows.append(("Unlabelled rows", effect_words(effect)))
@@ -220,6 +222,14 @@ def _roles(labels: dict[str, Any]) -> str:
     )
 
 
+def rival_words(line: dict[str, Any]) -> str:
+    """One sentence on a rival of the committee."""
+    return (
+        f"{line['name']}: AUC {line['auc']:.3f}; the committee is {line['difference']:+.3f} away "
+        f"(interval {line['low']:+.3f} to {line['high']:+.3f})"
+    )
+
+
 def _labels(labels: dict[str, Any]) -> str:
     known = []
     if labels["positive"]:
@@ -230,6 +240,8 @@ def _labels(labels: dict[str, Any]) -> str:
 
 
 def _model(selection: dict[str, Any]) -> str:
+    if selection.get("model") == "auto":
+        return "committee: " + str(selection["message"])
     return (
         f"{selection['risk'].upper()} risk, {selection['loss']} loss, {selection['basis']} basis "
         f"of {selection['n_centers']} centres; weighted mean of {selection['n_kept']} of "

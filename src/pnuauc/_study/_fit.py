@@ -9,33 +9,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from pnuauc import __version__
+from pnuauc._committee import AutoAUCClassifier
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._prior import ClassPrior
+from pnuauc._study._committee import add_reasons, quietly, rival_findings
 from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import (
     CrossFit,
     cross_fit,
     evaluation_rows,
     fold_count,
-    permutation_importance,
 )
 from pnuauc._study._data import ColumnRoles, collected, split_columns
 from pnuauc._study._findings import (
     auc_findings,
     copies_findings,
-    importance_findings,
     label_findings,
     prior_verdict,
     review_findings,
     score_histograms,
     selection_findings,
-    top_rows,
     unlabeled_effect,
 )
+from pnuauc._study._importance import column_importance, importance_findings
 from pnuauc._study._prior import find_prior, prior_findings
+from pnuauc._study._review import top_rows
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel
 from pnuauc.io._leaks import find_leaks
@@ -44,6 +44,8 @@ from pnuauc.labels import Roles
 __all__ = ["FitSettings", "Study", "fit_study"]
 
 Tick = Callable[[str, float], None]
+#: What ``FitSettings.model`` may be.
+MODELS = ("auto", "average", "paper")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ class FitSettings:
     Attributes
     ----------
     prior : None (estimate), a number, or (low, high); the share of positives inside U
-    basis, n_centers : feature map and number of centres
+    model : "auto" (the committee), "average" or "paper" (AUCClassifierCV); None: "auto", unless
+        ``basis`` or ``n_centers`` is given, which only the other two have
+    basis, n_centers : feature map and number of centres; None: "gaussian", 200
     folds : folds of the held-out AUC estimate
     evaluation_unlabeled : unlabelled rows that take part in that estimate
     top : unlabelled rows to list for review
@@ -62,8 +66,9 @@ class FitSettings:
     """
 
     prior: float | tuple[float, float] | None = None
-    basis: str = "gaussian"
-    n_centers: int = 200
+    model: str | None = None
+    basis: str | None = None
+    n_centers: int | None = None
     folds: int = 5
     evaluation_unlabeled: int = 5000
     top: int = 20
@@ -82,7 +87,7 @@ class Study:
 
     model: TableModel
     findings: dict[str, Any]
-    ranker: AUCClassifierCV
+    ranker: AutoAUCClassifier | AUCClassifierCV
     encoder: TableEncoder
     held_out: CrossFit | None = None
 
@@ -133,7 +138,11 @@ def fit_study(
         if prior is not None:
             findings["prior"] |= prior_verdict(prior, roles)
         held_out = _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
-        findings["top"] = top_rows(model, X, table, ids, roles, settings.top)
+        measured = (findings.get("importance") or {}).get("columns") or []
+        findings["top"] = top_rows(
+            model, X, table, ids, roles, settings.top, [item["column"] for item in measured]
+        )
+        add_reasons(findings["top"], ranker, X, encoder)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
@@ -172,14 +181,31 @@ def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> 
 
 def _ranker(
     settings: FitSettings, prior: ClassPrior | None, verbose: bool | None
-) -> AUCClassifierCV:
+) -> AutoAUCClassifier | AUCClassifierCV:
+    own = settings.basis is not None or settings.n_centers is not None
+    model = settings.model or ("average" if own else "auto")
+    if model not in MODELS:
+        known = ", ".join(map(repr, MODELS))
+        raise InputError(f"There is no model {model!r}; choose from {known}.", about="model")
+    if model == "auto" and own:
+        raise InputError(
+            "The committee has no basis or centres to choose; ask for the model 'average' or "
+            "'paper', or leave them out.",
+            about="model",
+        )
+    common: dict[str, Any] = {
+        "prior": prior,
+        "n_jobs": settings.n_jobs,
+        "verbose": verbose,
+        "random_state": settings.random_state,
+    }
+    if model == "auto":
+        return AutoAUCClassifier(**common)
     return AUCClassifierCV(
-        basis=settings.basis,
-        n_centers=settings.n_centers,
-        prior=prior,
-        n_jobs=settings.n_jobs,
-        verbose=verbose,
-        random_state=settings.random_state,
+        selection=model,
+        basis=settings.basis or "gaussian",
+        n_centers=settings.n_centers or 200,
+        **common,
     )
 
 
@@ -225,7 +251,7 @@ def _header(
 
 def _judge(
     findings: dict[str, Any],
-    ranker: AUCClassifierCV,
+    ranker: AutoAUCClassifier | AUCClassifierCV,
     X: Any,
     roles: Roles,
     prior: ClassPrior | None,
@@ -245,7 +271,7 @@ def _judge(
             f"honestly ({roles.describe()}; at least 3 different rows of each are needed)."
         )
         return None
-    quiet = clone(ranker).set_params(verbose=False)
+    quiet = quietly(ranker)
     held_out = cross_fit(
         quiet, X, roles, rows, n_folds=n_folds, seed=settings.random_state, copies=copies, tick=tick
     )
@@ -256,6 +282,8 @@ def _judge(
         held_out, prior, roles.n_unlabeled, settings.top, settings.level
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
+    tick("rivals", 0.0)
+    findings["rivals"] = rival_findings(quiet, X, held_out, prior, n_folds, settings)
     findings["unlabeled_effect"] = unlabeled_effect(
         ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
     )
@@ -263,10 +291,10 @@ def _judge(
     importance = []
     best = findings["auc"] or findings.get("auc_raw")
     if settings.importance and best is not None:
-        importance = permutation_importance(
-            held_out, X, encoder.groups_, prior, best["method"], seed=settings.random_state
+        importance = column_importance(
+            held_out, X, encoder, prior, best["method"], seed=settings.random_state
         )
-    findings["importance"] = importance_findings(importance, len(encoder.groups_))
+    findings["importance"] = importance_findings(importance, encoder.n_features_in_)
     return held_out
 
 
@@ -305,6 +333,7 @@ def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
         "copies",
         "review",
         "unlabeled_effect",
+        "rivals",
         "importance",
         "warnings",
         "settings",

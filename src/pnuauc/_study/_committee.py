@@ -1,0 +1,138 @@
+"""What there is to say about the committee: its members, its rivals, the reasons of a row."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier
+
+from pnuauc._committee import AutoAUCClassifier
+from pnuauc._estimators_cv import AUCClassifierCV
+from pnuauc._study._crossfit import CrossFit, cross_fit
+from pnuauc.baselines import LabeledOnly
+from pnuauc.metrics import auc_estimate, compare_auc
+
+__all__ = [
+    "add_reasons",
+    "committee_findings",
+    "labelled_only",
+    "quietly",
+    "rival_findings",
+    "selection_message",
+]
+
+_SAID = {
+    "kernels": "AUC risk on Gaussians",
+    "trees": "randomised trees",
+    "processes": "Gaussian processes",
+    "boosting": "gradient boosting",
+    "logistic": "logistic regression",
+    "latent": "logistic regression on latent components",
+    "words": "naive Bayes",
+}
+
+
+def committee_findings(ranker: AutoAUCClassifier) -> dict[str, Any]:
+    """Members with their reasons, weights and held-out AUCs."""
+    members = [
+        {**dataclasses.asdict(member), "title": _SAID.get(member.name, member.name)}
+        for member in ranker.members_
+    ]
+    return {"model": "auto", "members": members, "message": selection_message(ranker)}
+
+
+def selection_message(ranker: Any) -> str:
+    """One sentence on how the model was chosen."""
+    if not isinstance(ranker, AutoAUCClassifier):
+        return str(ranker.selection_.message)
+    names = [_SAID.get(member.name, member.name) for member in ranker.members_]
+    listed = ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+    return f"{listed}: members that suit the table, their scores summed."
+
+
+def quietly(ranker: Any) -> Any:
+    """An unfitted copy for refits: no bar, no held-out scores where nothing is made of them."""
+    quiet = clone(ranker).set_params(verbose=False)
+    if isinstance(ranker, AutoAUCClassifier) and not ranker.learned_weights_:
+        quiet.set_params(cv=0)
+    return quiet
+
+
+def labelled_only(quiet: Any) -> Any:
+    """The same ranker without unlabelled rows."""
+    if isinstance(quiet, AutoAUCClassifier):
+        return LabeledOnly(clone(quiet).set_params(prior=None))
+    return clone(quiet).set_params(risk="pn", prior=None)
+
+
+def rival_findings(
+    quiet: Any, X: Any, held_out: CrossFit, prior: Any, n_folds: int, settings: Any
+) -> list[dict[str, Any]]:
+    """Held-out AUC of the committee and of what one would do instead, on the same folds.
+
+    The paper's PNU-AUC and, where both classes are labelled, ExtraTrees on the labelled rows; the
+    difference to each is paired, with its interval. Nothing for other models.
+    """
+    if not isinstance(quiet, AutoAUCClassifier):
+        return []
+    seed = settings.random_state
+    rivals: dict[str, Any] = {
+        "PNU-AUC of the paper": AUCClassifierCV(
+            selection="paper",
+            basis="linear" if sparse.issparse(X) else "gaussian",
+            prior=prior,
+            n_jobs=settings.n_jobs,
+            verbose=False,
+            random_state=seed,
+        )
+    }
+    roles = held_out.roles
+    if roles.n_positive and roles.n_negative:
+        rivals["ExtraTrees, labelled rows"] = LabeledOnly(
+            ExtraTreesClassifier(300, random_state=seed)
+        )
+    found = [_line("committee", held_out, None, prior, settings.level)]
+    for name, rival in rivals.items():
+        # the evaluated rows are the table of the rival: the folds come out the same
+        alone = cross_fit(
+            rival,
+            X[held_out.rows],
+            roles,
+            np.arange(len(roles)),
+            n_folds=n_folds,
+            seed=seed,
+            copies=held_out.copies,
+        )
+        found.append(_line(name, alone, held_out, prior, settings.level))
+    return [line for line in found if line]
+
+
+def _line(
+    name: str, fit: CrossFit, committee: CrossFit | None, prior: Any, level: float
+) -> dict[str, Any]:
+    try:
+        value = auc_estimate(fit.roles, fit.scores, prior, level=level)
+        line: dict[str, Any] = {"name": name, "auc": value.value, "std_error": value.std_error}
+        if committee is not None:
+            pair = compare_auc(fit.roles, committee.scores, fit.scores, prior, level=level)
+            line |= {"difference": pair.difference, "low": pair.low, "high": pair.high}
+    except ValueError:  # no estimate from these roles: nothing to compare
+        return {}
+    return line
+
+
+def add_reasons(top: dict[str, Any], ranker: Any, X: Any, encoder: Any) -> None:
+    """A last column for the rows to review: the table columns that move their scores most."""
+    if not top["rows"] or not isinstance(ranker, AutoAUCClassifier) or encoder.is_sparse:
+        return
+    numbers = [line[0] - 1 for line in top["rows"]]
+    groups = {name: columns for name, columns in encoder.groups_.items() if len(columns)}
+    found = ranker.reasons(X[numbers], groups=groups)
+    top["header"] = [*top["header"], "reasons"]
+    for line, reasons in zip(top["rows"], found, strict=True):
+        told = [f"{r.column} {'+' if r.effect > 0 else '−'}" for r in reasons if r.effect]
+        line.append(", ".join(told))
