@@ -69,13 +69,13 @@ def _tell_truth(
     checked = folder / "next_month.checked.csv"
     _write(table.append_column("is_fraud", [np.asarray(truth, dtype=np.int8)]), checked)
     voice.say("\nThe payments are made up, so the truth about the next month is known:")
-    voice.say(f"$ pnuauc evaluate {checked} --label is_fraud", style="cyan")
+    voice.say(f"$ pnuauc evaluate {checked} --label is_fraud --negative 0", style="cyan")
     evaluate_file(
         voice,
         checked,
         "is_fraud",
         ["score"],
-        codes=LabelCodes(),
+        codes=LabelCodes(negative="0"),
         prior=None,
         estimate_prior=False,
         method="auto",
