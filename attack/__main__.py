@@ -47,8 +47,8 @@ def planned(inputs: int, numbers: int, kills: int) -> dict[Target, int]:
     from attack.numbers import NUMBERS
     from attack.targets import FILE_TARGETS
 
-    plan = {FAULTS: FAULT_CASES, KILLS: kills, NUMBERS: numbers}
-    return plan | {target: round(share * inputs) for target, share in FILE_TARGETS.items()}
+    plan = {target: round(share * inputs) for target, share in FILE_TARGETS.items()}
+    return plan | {FAULTS: FAULT_CASES, NUMBERS: numbers, KILLS: kills}
 
 
 def attack(plan: dict[Target, int], tally: Tally, until: float) -> None:

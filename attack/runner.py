@@ -28,7 +28,7 @@ __all__ = ["Tally", "Target", "run_cases"]
 CASE_SECONDS = 5
 CASE_BYTES = 10**9
 #: Cases that one child does before it is replaced.
-PER_CHILD = 5000
+PER_CHILD = 20_000
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,15 @@ from scipy import special
 from sklearn.base import BaseEstimator
 
 from pnuauc._prior import ClassPrior
-from pnuauc._study import ColumnRoles, FitSettings, evaluate_table, find_prior, fit_study
+from pnuauc._study import (
+    ColumnRoles,
+    FitSettings,
+    LabelCodes,
+    _findings,
+    evaluate_table,
+    find_prior,
+    fit_study,
+)
 from pnuauc._study import _prior as study_prior
 from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import (
@@ -20,18 +28,19 @@ from pnuauc._study._crossfit import (
     common_scale,
     cross_fit,
     fold_count,
-    permutation_importance,
 )
+from pnuauc._study._data import read_labels
 from pnuauc._study._findings import (
     auc_findings,
-    importance_findings,
     label_findings,
     prior_verdict,
     review_findings,
     score_histograms,
-    top_rows,
-    unlabelled_effect,
+    unlabeled_effect,
 )
+from pnuauc._study._importance import importance_findings, permutation_importance
+from pnuauc._study._review import top_rows
+from pnuauc.exceptions import InputError, LabelReadingWarning
 from pnuauc.labels import read_roles
 from pnuauc.metrics import auc_estimate
 from tests.conftest import wins
@@ -63,6 +72,12 @@ def rows_and_roles(seed=0, sizes=(15, 25, 120), prior=0.2):
     return X, read_roles(np.repeat([1.0, 0.0, np.nan], sizes))
 
 
+def of_all_rows(auc):
+    """AUC of the model that is trained on all rows, from that of two refits on half of them."""
+    gain = 1 - 0.5**_findings._USUAL_GAIN
+    return auc + (1 - auc) * max(2 * auc - 1, 0) * gain
+
+
 def held_out_of(scores, roles):
     copies = find_copies(np.arange(2.0 * len(roles)).reshape(-1, 2), roles)
     return CrossFit(np.arange(len(roles)), roles, np.asarray(scores, float), [], copies)
@@ -79,7 +94,7 @@ def test_with_and_without_are_two_models_and_in_this_order():
         for risk in ("pnu", "pn")
     )
     ranker.selection_ = type("Report", (), {"message": "said"})()
-    found = unlabelled_effect(ranker, ranker, X, roles, held_out, None, 3, 0)
+    found = unlabeled_effect(ranker, ranker, X, roles, held_out, None, 3, 0)
     p, n = roles.positive, roles.negative
     assert found["with"] == pytest.approx(wins(held_out.scores[p], held_out.scores[n]).mean())
     assert found["without"] == pytest.approx(wins(alone.scores[p], alone.scores[n]).mean())
@@ -87,7 +102,7 @@ def test_with_and_without_are_two_models_and_in_this_order():
     assert found["difference"] == pytest.approx(found["with"] - found["without"])
     assert found["low"] < found["difference"] < found["high"]
     assert found["method"] == "pn"  # nothing told the prior
-    known = unlabelled_effect(ranker, ranker, X, roles, held_out, ClassPrior.known(0.2), 3, 0)
+    known = unlabeled_effect(ranker, ranker, X, roles, held_out, ClassPrior.known(0.2), 3, 0)
     assert known["method"] != "pn"
     assert known["difference"] > 0.1
 
@@ -104,7 +119,7 @@ def test_without_three_roles_there_is_nothing_to_compare(y, words):
     ranker = Column()
     ranker.selection_ = type("Report", (), {"message": "said"})()
     roles = read_roles(y, positive_label=1, negative_label=0)
-    found = unlabelled_effect(ranker, ranker, None, roles, None, None, 2, 0)
+    found = unlabeled_effect(ranker, ranker, None, roles, None, None, 2, 0)
     assert found["difference"] is None
     assert words in found["message"]
 
@@ -143,9 +158,8 @@ def test_importance_says_how_or_why_not():
     assert "3 shuffles" in importance_findings([{"column": "a"}], 4)["procedure"]
     none = importance_findings([], 77)
     assert none["columns"] == []
-    assert "77 columns" in none["procedure"]
-    sparse_rows = permutation_importance(None, object(), {"a": [0]}, None, "pn", seed=0)
-    assert sparse_rows == []
+    assert none["procedure"] == "Not measured."
+    assert none["n_columns"] == 77
 
 
 # --- the AUC of a study ---------------------------------------------------------------------------
@@ -157,10 +171,10 @@ def test_auc_of_a_study_is_that_of_its_scores():
     p, n, u = (s[rows] for rows in (roles.positive, roles.negative, roles.unlabeled))
     found = auc_findings(held_out_of(s, roles), ClassPrior.known(0.2), 0.9)
     assert set(found["auc_methods"]) == {"combined", "pn", "pu", "nu"}
-    assert found["auc_methods"]["pn"]["value"] == pytest.approx(wins(p, n).mean())
-    assert found["auc_methods"]["pu"]["value"] == pytest.approx((wins(p, u).mean() - 0.1) / 0.8)
-    nu = min((wins(u, n).mean() - 0.4) / 0.2, 1.0)
-    assert found["auc_methods"]["nu"]["value"] == pytest.approx(nu)
+    assert found["auc_methods"]["pn"]["value"] == pytest.approx(of_all_rows(wins(p, n).mean()))
+    pu, nu = (wins(p, u).mean() - 0.1) / 0.8, min((wins(u, n).mean() - 0.4) / 0.2, 1.0)
+    assert found["auc_methods"]["pu"]["value"] == pytest.approx(of_all_rows(pu))
+    assert found["auc_methods"]["nu"]["value"] == pytest.approx(of_all_rows(nu))
     assert found["auc_raw"]["value"] == pytest.approx(wins(p, u).mean())
     assert found["auc_raw"]["method"] == "pu_raw"
     assert found["auc"]["level"] == 0.9
@@ -183,7 +197,7 @@ def test_sensitivity_of_a_study_is_the_auc_at_each_prior():
     assert curve["at"] in curve["priors"]
     assert len(curve["priors"]) + curve["refuted"] >= 25
     raw = wins(scores[some.positive], scores[some.unlabeled]).mean()
-    expected = [min((raw - t / 2) / (1 - t), 1.0) for t in curve["priors"]]
+    expected = [of_all_rows(min((raw - t / 2) / (1 - t), 1.0)) for t in curve["priors"]]
     np.testing.assert_allclose(curve["value"], expected)
 
 
@@ -283,9 +297,9 @@ def test_percentiles_are_places_among_the_unlabelled_rows():
 
 def test_no_rows_to_review_without_unlabelled_ones():
     roles = read_roles([1, 1, 0, 0])
-    assert top_rows(None, None, None, None, roles, 5) == {"header": [], "rows": []}
+    assert top_rows(None, None, None, None, roles, 5)["rows"] == []
     some = read_roles([1, 0, None])
-    assert top_rows(None, None, None, None, some, 0) == {"header": [], "rows": []}
+    assert top_rows(None, None, None, None, some, 0)["rows"] == []
 
 
 # --- small parts ----------------------------------------------------------------------------------
@@ -394,3 +408,35 @@ def test_evaluation_compares_the_first_with_the_second():
     for wrong in ([], ["good", "bad", "y"]):
         with pytest.raises(ValueError, match="one score column, or two"):
             evaluate_table(table, "y", wrong)
+
+
+# --- reading labels -------------------------------------------------------------------------------
+
+
+def labelled(values):
+    return pa.table({"y": values})
+
+
+def test_how_labels_were_read_is_told_where_it_may_surprise():
+    zeros = labelled([1] * 5 + [0] * 95)
+    with pytest.warns(LabelReadingWarning, match="0 is read as negative"):
+        roles = read_labels(zeros, "y", LabelCodes())
+    assert "5 are 1 and 95 are 0" in roles.announcement
+    assert roles.counts == (5, 95, 0)
+    with pytest.warns(LabelReadingWarning, match="1, 0 and -1"):
+        roles = read_labels(labelled([1, 0, -1, -1]), "y", LabelCodes())
+    assert "positive, negative and unlabelled" in roles.announcement
+    assert roles.counts == (1, 1, 2)
+    # few rows, many positives, or named codes: nothing to ask
+    for quiet in (labelled([1] * 2 + [0] * 38), labelled([1] * 50 + [0] * 50)):
+        assert read_labels(quiet, "y", LabelCodes()).announcement is None
+    named = LabelCodes(positive=[1], negative=[0])
+    assert read_labels(zeros, "y", named).announcement is None
+
+
+def test_a_named_label_that_does_not_occur():
+    few, many = labelled(list("abc")), labelled(list("abcdefg"))
+    with pytest.raises(InputError, match=r"never holds 'A'.*'a' meant.*it holds 'a', 'b', 'c'\."):
+        read_labels(few, "y", LabelCodes(positive=["A"], negative=["b"]))
+    with pytest.raises(InputError, match=r"'a', 'b', 'c', 'd', 'e', \.\.\.\.$"):
+        read_labels(many, "y", LabelCodes(positive=["x"], negative=["b"]))

@@ -10,8 +10,9 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
 from pnuauc import AUCClassifier, AUCClassifierCV, ClassPrior, compare_auc
-from pnuauc._study._crossfit import cross_fit, permutation_importance
+from pnuauc._study._crossfit import cross_fit
 from pnuauc._study._findings import review_findings, unlabeled_effect
+from pnuauc._study._importance import permutation_importance
 from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.labels import read_roles
 from pnuauc.metrics import roc_curve_estimate, threshold_estimate

@@ -290,7 +290,7 @@ def test_scores_do_not_know_the_labels_of_noise(name: str, n_n: int) -> None:
     would push them to one end.
     """
     rng = np.random.RandomState(0)
-    X = rng.standard_normal((700 + n_n, 6))
+    X = rng.standard_normal((700 + n_n, 60))  # enough columns to overfit
     roles = read_roles(np.repeat([1, 0, -1], [150, n_n, 550]), unlabeled_label=-1)
     rows = prepare(X, roles, rng, n_trees=50, n_centers=60)
     if name not in usable((), rows) and name != "linear":

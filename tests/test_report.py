@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from html.parser import HTMLParser
@@ -11,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from pnuauc._json import jsonable
-from pnuauc._report import headline, summary_rows, to_html, to_json, to_text
+from pnuauc._report import headline, review_csv, summary_rows, to_html, to_json, to_text
+from pnuauc._report._charts import sensitivity_chart
 from pnuauc._study import ColumnRoles, FitSettings, fit_study, make_payments
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -70,13 +73,13 @@ def test_every_promised_part_is_there(findings):
         "The answer",
         "how it was read",
         "Rows by role",
-        "Prior.",
+        "What is still hidden",
         "ROC curve",
         "Held-out scores",
         "What the unlabelled rows changed",
         "Most informative columns",
-        "how it was chosen",
-        "Unlabelled rows to review next",
+        "How the model was chosen",
+        "Review these rows next",
         "pnuauc fit x",
         "How this was computed",
     ):
@@ -189,3 +192,35 @@ def test_plain_says_what_json_can():
         "a": [None, None, True],
         "s": ["x"],
     }
+
+
+def test_the_answer_comes_first_then_the_rows_then_how_good(findings):
+    html = to_html(findings)
+    parts = ["answer", "review", "auc", "hidden", "columns", "data", "selection", "method"]
+    places = [html.index(f'<section id="{part}">') for part in parts]
+    assert places == sorted(places)
+    chosen = html[places[parts.index("selection")] : places[parts.index("method")]]
+    assert chosen.split(">")[1].strip() == "<details"  # eta, ridge and width are closed
+    assert "2% – 20%" in html  # a prior given as an interval is shown as one
+
+
+def test_review_rows_as_csv_hold_all_columns_and_no_formulas(findings):
+    top = {**findings["top"], "cells": [list(cells) for cells in findings["top"]["cells"]]}
+    top["cells"][0][0] = "=HYPERLINK(1)"
+    top["cells"][1][0] = "-3.5"
+    rows = list(csv.reader(io.StringIO(review_csv(top))))
+    assert rows[0][:4] == ["row", "payment_id", "score", "percentile"]
+    assert rows[0][-len(top["columns"]) :] == top["columns"]
+    assert [row[1] for row in rows[1:]] == [line[1] for line in top["rows"]]
+    first = rows[0].index(top["columns"][0])
+    assert [rows[1][first], rows[2][first]] == ["'=HYPERLINK(1)", "-3.5"]
+    chances = review_csv({**top, "probability": [0.5] * len(top["rows"])})
+    assert "percentile,probability,reason" in chances.splitlines()[0]
+
+
+def test_nothing_is_drawn_outside_of_the_frame():
+    curve = {"priors": [0.1, 0.2], "value": [1.4, -0.3], "low": [0.5, -1.0], "high": [2.0, 1.5]}
+    chart = sensitivity_chart({**curve, "at": 0.15}, (0.05, 0.5))
+    heights = [float(y) for y in re.findall(r"[ML][\d.]+,(-?[\d.]+)", chart)]
+    assert min(heights) >= 12
+    assert max(heights) <= 330 - 48

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 from pnuauc._cli._options import parse_prior
 from pnuauc._study import (
@@ -20,8 +21,15 @@ from pnuauc._study import (
     make_payments,
     prior_findings,
 )
-from pnuauc._study._crossfit import cross_fit, evaluation_rows, permutation_importance
+from pnuauc._study._crossfit import CrossFit, common_scale, cross_fit, evaluation_rows
+from pnuauc._study._importance import (
+    MAX_SHUFFLED,
+    _direction,
+    column_importance,
+    importance_findings,
+)
 from pnuauc.exceptions import InputError
+from pnuauc.io import TableEncoder
 from pnuauc.labels import read_roles
 
 
@@ -123,13 +131,99 @@ def test_importance_finds_the_column_that_matters():
     assert abs(columns[1]["drop"]) < 0.06
 
 
-def test_importance_of_nothing_for_too_many_columns():
-    assert (
-        permutation_importance(
-            None, np.zeros((2, 2)), dict.fromkeys(map(str, range(61))), None, "pn", seed=0
-        )
-        == []
+class Counting:
+    """A ranker by one column that counts the rows it scores."""
+
+    rows = 0
+
+    def __init__(self, column, sign=1.0):
+        self.column, self.sign = column, sign
+
+    def decision_function(self, X):
+        Counting.rows += X.shape[0]
+        part = X[:, [self.column]]
+        return self.sign * np.asarray(part.todense() if sparse.issparse(part) else part).ravel()
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("width", [5, 1000])
+def test_importance_of_wide_and_sparse_tables_at_a_bounded_cost(kind, width):
+    rng = np.random.default_rng(0)
+    n, column = 400, 3
+    y = np.repeat([1, 0, -1], [50, 50, 300])
+    X = rng.random((n, width)) * (rng.random((n, width)) < 0.5)
+    X[:50, column] += 1.0
+    if kind == "sparse":
+        X = sparse.csr_matrix(X)
+        encoder = TableEncoder().fit(X)
+    else:
+        encoder = TableEncoder().fit(X)
+        X = encoder.transform(X)
+    ranker = Counting(column, sign=-1.0)
+    rows = np.arange(n)
+    scores = ranker.decision_function(X)
+    fit = CrossFit(rows, read_roles(y), scores, [(rows, ranker)], None)
+    fit = CrossFit(rows, fit.roles, common_scale(scores, fit.roles), fit.folds, None)
+    Counting.rows = 0
+    found = column_importance(fit, X, encoder, 0.2, "pn", seed=0)
+    assert len(found) == min(width, MAX_SHUFFLED)
+    assert Counting.rows == 3 * n * len(found)
+    strongest = max(found, key=lambda item: abs(item["drop"]))
+    assert strongest["column"] == ("feature 4" if kind == "sparse" else "x3")
+    assert strongest["direction"] == "lower values score higher"
+    assert sum(item["drop"] != 0 for item in found) == 1  # the ranker looks at no other
+    told = importance_findings(found, width)["procedure"]
+    assert ("Of 1,000 columns the 30" in told) == (width == 1000)
+
+
+def test_directions_of_every_kind_of_column():
+    rng = np.random.default_rng(0)
+    n = 200
+    frame = pd.DataFrame(
+        {
+            "up": np.arange(n) + rng.normal(size=n),
+            "bent": (np.arange(n) - 99.5) ** 2,
+            "when": pd.date_range("2024-01-01", periods=n)[::-1],
+            "shop": np.where(np.arange(n) > 150, "late", "early"),
+            "flag": np.arange(n) > 100,
+        }
     )
+    encoder = TableEncoder().fit(frame)
+    X = encoder.transform(frame)
+    names = encoder.get_feature_names_out()
+    scores = np.arange(n) / n
+    found = {
+        name: _direction(name, X[:, columns], names[columns].tolist(), scores, name == "flag")
+        for name, columns in encoder.groups_.items()
+    }
+    assert found == {
+        "up": "higher values score higher",
+        "bent": "no single direction",
+        "when": "earlier values score higher",
+        "shop": "late scores highest",
+        "flag": "true scores higher",
+    }
+
+
+def test_rows_to_review_come_with_reasons_columns_and_ids_as_they_are():
+    rng = np.random.default_rng(0)
+    hidden = rng.random(300) < 0.4
+    table = pa.table(
+        {
+            "id": [f"{k:08d}" for k in range(300)],
+            "noise": rng.normal(size=300),
+            "signal": rng.normal(size=300) + 3 * hidden,
+            "y": pa.array([int(v) if i < 150 else None for i, v in enumerate(hidden)], pa.int8()),
+        }
+    )
+    settings = FitSettings(prior=0.4, n_centers=20, folds=3, top=5)
+    top = fit_study(table, ColumnRoles("y", ids=("id",)), settings).findings["top"]
+    assert top["ids"] == ["id"]
+    assert top["columns"] == ["noise", "signal"]
+    for line, cells, reason in zip(top["rows"], top["cells"], top["reasons"], strict=True):
+        assert line[1] == f"{line[0] - 1:08d}"
+        assert cells[1] == f"{table.column('signal')[line[0] - 1].as_py():.6g}"
+        assert f"signal = {cells[1]}" in reason
 
 
 def test_model_card_and_findings_are_reproducible():

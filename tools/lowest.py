@@ -15,13 +15,17 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib  # type: ignore[import-not-found,no-redef]
 
-LEFT = ("dev", "docs", "all")
+#: Extras that the installed package never asks for: tools, and what only experiments use.
+DEVELOPERS = ("dev", "docs", "quantification")
 
 
 def pins(pyproject: Path) -> Iterator[str]:
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *(d for e in extras if e not in LEFT for d in extras[e])]
+    needed = [
+        *project["dependencies"],
+        *(d for e in extras if e not in (*DEVELOPERS, "all") for d in extras[e]),
+    ]
     for line in sorted(set(needed)):
         found = re.match(r"([\w.-]+)(\[[\w,-]+\])?\s*>=\s*([\w.]+)", line)
         if found is None:

@@ -12,7 +12,7 @@ from pnuauc._cli._console import Voice
 from pnuauc._cli._hints import hints_for
 from pnuauc._cli._outputs import check_outputs
 from pnuauc._progress import progress_bar
-from pnuauc._report import headline, summary_rows, to_html, to_json
+from pnuauc._report import headline, review_csv, summary_rows, to_html, to_json
 from pnuauc._report._words import interval, percent, verdict
 from pnuauc._study import (
     ColumnRoles,
@@ -68,7 +68,8 @@ def fit_file(
     model_path = _model_path(output or _beside(table, MODEL_ENDING))
     report_path = report or model_path.with_suffix(".html")
     numbers_path = report_path.with_suffix(".json")
-    outputs = [model_path, report_path, numbers_path]
+    review_path = report_path.with_suffix(".review.csv")
+    outputs = [model_path, report_path, numbers_path, review_path]
 
     def check() -> None:
         check_outputs(outputs, [table], overwrite=overwrite)
@@ -92,11 +93,14 @@ def fit_file(
         "model": str(model_path),
         "report": str(report_path),
         "numbers": str(numbers_path),
+        "review": str(review_path),
     }
-    with written_together(outputs, recheck=check) as (model_file, report_file, numbers_file):
+    with written_together(outputs, recheck=check) as files:
+        model_file, report_file, numbers_file, review_file = files
         write_model(study.model, model_file)
         report_file.write(as_utf8(to_html(findings)))
         numbers_file.write(as_utf8(to_json(findings)))
+        review_file.write(as_utf8(review_csv(findings["top"])))
     for sentence in headline(findings):
         voice.say(sentence, style="bold")
     voice.say()
@@ -104,7 +108,13 @@ def fit_file(
     for remark in [*findings["warnings"], *hints_for(findings), *findings["table"]["notes"]]:
         voice.remark(remark)
     voice.say()
-    voice.rows([("Model", str(model_path)), ("Report", f"{report_path} (open it in a browser)")])
+    voice.rows(
+        [
+            ("Model", str(model_path)),
+            ("Report", f"{report_path} (open it in a browser)"),
+            ("To review", f"{review_path} ({len(findings['top']['rows'])} rows)"),
+        ]
+    )
     voice.data(findings)
     return findings
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from pnuauc._json import dump_json
 from pnuauc._report._html import to_html
+from pnuauc._report._review_csv import review_csv
 from pnuauc._report._words import headline, summary_rows
 
-__all__ = ["headline", "summary_rows", "to_html", "to_json", "to_text"]
+__all__ = ["headline", "review_csv", "summary_rows", "to_html", "to_json", "to_text"]
 
 
 def to_json(findings: dict[str, Any]) -> str:

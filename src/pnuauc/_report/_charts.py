@@ -32,18 +32,20 @@ class _Axes:
     height: int = _HEIGHT
     log_x: bool = False
     left: int = _LEFT
+    top: int = _TOP
 
     def at_x(self, value: float) -> float:
         low, high = self.x
         if self.log_x:
             value, low, high = np.log10([value, low, high]).tolist()
-        share = (value - low) / (high - low) if high > low else 0.5
+        # nothing is drawn outside of the frame
+        share = min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
         return round(self.left + share * (_WIDTH - self.left - _RIGHT), 1)
 
     def at_y(self, value: float) -> float:
         low, high = self.y
-        share = (value - low) / (high - low) if high > low else 0.5
-        return round(self.height - _BOTTOM - share * (self.height - _BOTTOM - _TOP), 1)
+        share = min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
+        return round(self.height - _BOTTOM - share * (self.height - _BOTTOM - self.top), 1)
 
     def path(self, xs: Sequence[float], ys: Sequence[float]) -> str:
         return "M" + "L".join(f"{self.at_x(x)},{self.at_y(y)}" for x, y in zip(xs, ys, strict=True))
@@ -71,7 +73,7 @@ class _Axes:
             f'<text class="label" x="{middle}" y="{self.height - 8}" '
             f'text-anchor="middle">{escape(x_label)}</text>'
         )
-        half = (self.height - _BOTTOM + _TOP) / 2
+        half = (self.height - _BOTTOM + self.top) / 2
         parts.append(
             f'<text class="label" transform="translate(14 {half}) rotate(-90)" '
             f'text-anchor="middle">{escape(y_label)}</text>'
@@ -146,7 +148,7 @@ def histogram_chart(scores: dict[str, Any]) -> str:
     edges = scores["edges"]
     present = [(key, name, css) for key, name, css in _ROLES if key in scores]
     top = max(max(scores[key]) for key, _, _ in present) * 1.08
-    axes = _Axes((edges[0], edges[-1]), (0, top))
+    axes = _Axes((edges[0], edges[-1]), (0, top), top=_TOP + 24)  # the legend lies above the frame
     body = axes.frame("score (in spreads of the unlabelled rows)", "share of rows", (False, True))
     for key, _, css in present:
         xs = np.repeat(edges, 2)[1:-1].tolist()
@@ -156,11 +158,10 @@ def histogram_chart(scores: dict[str, Any]) -> str:
             f'<path class="area {css}" d="{outline}Z"/><path class="outline {css}" d="{outline}"/>'
         )
     for i, (_, name, css) in enumerate(reversed(present)):
-        y = _TOP + 12 + 18 * i
+        x = _LEFT + 124 * i
         body += (
-            f'<line class="outline {css}" x1="{_WIDTH - 130}" x2="{_WIDTH - 104}" '
-            f'y1="{y - 4}" y2="{y - 4}"/>'
-            f'<text class="label" x="{_WIDTH - 98}" y="{y}">{name}</text>'
+            f'<line class="outline {css}" x1="{x}" x2="{x + 26}" y1="{_TOP + 4}" y2="{_TOP + 4}"/>'
+            f'<text class="label" x="{x + 32}" y="{_TOP + 9}">{name}</text>'
         )
     names = ", ".join(name for _, name, _ in present)
     return _svg("Distribution of held-out scores", f"One outline each for {names}.", body)
@@ -256,10 +257,10 @@ def posterior_chart(prior: dict[str, Any]) -> str:
 def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
     """Bars: how far the AUC falls without a column, with the spread over shuffles."""
     shown = columns[:most]
-    row, height = 26, 26 * len(shown) + _TOP + _BOTTOM
+    row, height = 40, 40 * len(shown) + _TOP + _BOTTOM
     high = max(max(c["drop"] + c["spread"] for c in shown), 0.005)
     low = min(min(c["drop"] - c["spread"] for c in shown), 0.0)
-    axes = _Axes((low, high * 1.05), (0, 1), height=height, left=172)
+    axes = _Axes((low, high * 1.05), (0, 1), height=height, left=216)
     body = ""
     for value in _ticks(*axes.x):
         x = axes.at_x(value)
@@ -271,15 +272,16 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
     for i, column in enumerate(shown):
         y = _TOP + row * i
         start, end = sorted((axes.at_x(0), axes.at_x(column["drop"])))
-        name = column["column"] if len(column["column"]) <= 19 else column["column"][:18] + "…"
         whisker = [axes.at_x(column["drop"] + s * column["spread"]) for s in (-1, 1)]
+        told = column.get("direction") or ""
         body += (
-            f'<text class="label" x="{axes.left - 8}" y="{y + 17}" text-anchor="end">'
-            f"{escape(name)}</text>"
-            f'<rect class="bar" x="{start}" y="{y + 5}" width="{max(end - start, 1):.1f}" '
-            'height="16"/>'
-            f'<line class="whisker" x1="{whisker[0]}" x2="{whisker[1]}" y1="{y + 13}" '
-            f'y2="{y + 13}"/>'
+            f'<text class="label" x="{_RIGHT - 12}" y="{y + 15}">{escape(_short(column["column"]))}'
+            f"<title>{escape(column['column'])}</title></text>"
+            f'<text class="tick" x="{_RIGHT - 12}" y="{y + 31}">{escape(_short(told))}</text>'
+            f'<rect class="bar" x="{start}" y="{y + 9}" width="{max(end - start, 1):.1f}" '
+            'height="18"/>'
+            f'<line class="whisker" x1="{whisker[0]}" x2="{whisker[1]}" y1="{y + 18}" '
+            f'y2="{y + 18}"/>'
         )
     body += (
         f'<text class="label" x="{(axes.left + _WIDTH) / 2}" y="{height - 8}" '
@@ -288,6 +290,11 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
     first = shown[0]
     description = f"Largest for {first['column']}: {first['drop']:.3f}."
     return _svg("Most informative columns", description, body, height)
+
+
+def _short(text: str, most: int = 27) -> str:
+    """At most so many characters; what is left out is shown by three dots."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def interval_chart(methods: dict[str, dict[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 from pnuauc._extras import need
@@ -36,6 +37,7 @@ def to_html(findings: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["cell"] = _cell
+    environment.filters["filename"] = lambda path: PurePath(path).name
     template = environment.get_template("report.html.j2")
     return visible(
         template.render(

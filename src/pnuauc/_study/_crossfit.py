@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from pnuauc._study._copies import Copies, find_copies
 from pnuauc.labels import Roles
-from pnuauc.metrics import RoleStratifiedKFold, ScoreCounts
-from pnuauc.metrics._estimate import CROSS_FIT_VARIANCE, unbiased_auc
+from pnuauc.metrics import RoleStratifiedKFold
+from pnuauc.metrics._estimate import CROSS_FIT_VARIANCE
 
 __all__ = [
     "CrossFit",
@@ -22,7 +22,6 @@ __all__ = [
     "cross_fit",
     "evaluation_rows",
     "fold_count",
-    "permutation_importance",
 ]
 
 Floats = NDArray[np.float64]
@@ -137,44 +136,3 @@ def common_scale(scores: Floats, roles: Roles) -> Floats:
     unit = float(quarter[1] - quarter[0]) or float(points[-1] - points[0])
     beyond = np.clip((scores - np.clip(scores, points[0], points[-1])) / unit, -1.0, 1.0)
     return np.asarray(np.interp(scores, points, z) + 0.5 * beyond)
-
-
-def permutation_importance(
-    fit: CrossFit,
-    X: Any,
-    groups: dict[str, list[int]],
-    prior: Any,
-    method: str,
-    *,
-    seed: int,
-    repeats: int = 3,
-    max_columns: int = 60,
-) -> list[dict[str, Any]]:
-    """How much the held-out AUC estimate (of ``method``) falls when one column is shuffled.
-
-    All encoded columns of one table column are shuffled together. The error is the standard
-    deviation over repeats. Only dense tables of at most ``max_columns`` columns are looked at.
-    """
-    if len(groups) > max_columns or not isinstance(X, np.ndarray):
-        return []
-    rng = np.random.default_rng(seed)
-    base = _value(fit.roles, fit.scores, prior, method)
-    results = []
-    for name, columns in groups.items():
-        drops = []
-        for _ in range(repeats):
-            shuffled = np.empty(len(fit.rows))
-            for test, ranker in fit.folds:
-                block = X[fit.rows[test]]
-                block[:, columns] = block[rng.permutation(len(test))][:, columns]
-                shuffled[test] = common_scale(ranker.decision_function(block), fit.roles.take(test))
-            value = _value(fit.roles, shuffled, prior, method)
-            drops.append(base - value)
-        results.append(
-            {"column": name, "drop": float(np.mean(drops)), "spread": float(np.std(drops))}
-        )
-    return sorted(results, key=lambda item: -item["drop"])
-
-
-def _value(roles: Roles, scores: Floats, prior: Any, method: str) -> float:
-    return unbiased_auc(ScoreCounts.from_roles(roles, scores), prior, method)

@@ -14,7 +14,6 @@ from pnuauc._prior import ClassPrior
 from pnuauc._study._committee import committee_findings, labelled_only, selection_message
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.exceptions import PriorNotIdentifiedError
-from pnuauc.io import TableModel
 from pnuauc.labels import ROLES, Roles
 from pnuauc.metrics import (
     AUCEstimate,
@@ -27,19 +26,15 @@ from pnuauc.metrics import (
 __all__ = [
     "auc_findings",
     "copies_findings",
-    "importance_findings",
     "label_findings",
     "prior_verdict",
     "review_findings",
     "score_histograms",
     "selection_findings",
-    "top_rows",
     "unlabeled_effect",
 ]
 
 Floats = NDArray[np.float64]
-#: Values of a reviewed row that are shown beside its score.
-_SHOWN_COLUMNS = 6
 #: An interval that covers this share of what is possible says nothing.
 _SAYS_NOTHING = 0.8
 _FEW_ROWS = 10
@@ -291,52 +286,6 @@ def unlabeled_effect(
     out |= {key: getattr(result, key) for key in ("difference", "low", "high", "p_value", "method")}
     out["with"], out["without"] = result.value_a, result.value_b
     return out
-
-
-def importance_findings(importance: list[dict[str, Any]], n_columns: int) -> dict[str, Any]:
-    """The columns, most informative first, and how it was measured."""
-    return {
-        "columns": importance,
-        "procedure": (
-            "Fall of the held-out AUC estimate when the column's values are shuffled among the "
-            "held-out rows; mean and standard deviation of 3 shuffles."
-            if importance
-            else f"Not measured ({n_columns} columns: only tables of up to 60 columns are)."
-        ),
-    }
-
-
-def top_rows(
-    model: TableModel, X: Any, table: Any, ids: Any, roles: Roles, n_top: int
-) -> dict[str, Any]:
-    """The unlabelled rows with the highest scores, to review next, and what to expect of them."""
-    rows = roles.unlabeled
-    if not len(rows) or n_top < 1:
-        return {"header": [], "rows": []}
-    scores = np.concatenate(
-        [model.score_encoded(X[part]) for part in np.array_split(rows, -(-len(rows) // 65_536))]
-    )
-    order = np.argsort(-scores, kind="stable")[:n_top]
-    chosen = rows[order]
-    percent = model.percentile(scores[order])
-    header = ["row", *(ids.column_names if ids is not None else []), "score", "percentile"]
-    shown = [c.name for c in model.encoder.columns_][:_SHOWN_COLUMNS]
-    picked = table.select(shown).take(chosen) if shown else None
-    named = ids.take(chosen) if ids is not None else None
-    out = []
-    for i, row in enumerate(chosen):
-        line: list[Any] = [int(row) + 1]
-        if named is not None:
-            line += [_cell(named.column(name)[i].as_py()) for name in named.column_names]
-        line += [float(scores[order[i]]), float(percent[i])]
-        if picked is not None:
-            line += [_cell(picked.column(name)[i].as_py()) for name in shown]
-        out.append(line)
-    return {"header": [*header, *shown], "rows": out}
-
-
-def _cell(value: Any) -> Any:
-    return value if value is None or isinstance(value, (bool, int, float)) else str(value)[:60]
 
 
 def review_findings(

@@ -21,22 +21,21 @@ from pnuauc._study._crossfit import (
     cross_fit,
     evaluation_rows,
     fold_count,
-    permutation_importance,
 )
 from pnuauc._study._data import ColumnRoles, collected, split_columns
 from pnuauc._study._findings import (
     auc_findings,
     copies_findings,
-    importance_findings,
     label_findings,
     prior_verdict,
     review_findings,
     score_histograms,
     selection_findings,
-    top_rows,
     unlabeled_effect,
 )
+from pnuauc._study._importance import column_importance, importance_findings
 from pnuauc._study._prior import find_prior, prior_findings
+from pnuauc._study._review import top_rows
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel
 from pnuauc.io._leaks import find_leaks
@@ -139,7 +138,10 @@ def fit_study(
         if prior is not None:
             findings["prior"] |= prior_verdict(prior, roles)
         held_out = _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
-        findings["top"] = top_rows(model, X, table, ids, roles, settings.top)
+        measured = (findings.get("importance") or {}).get("columns") or []
+        findings["top"] = top_rows(
+            model, X, table, ids, roles, settings.top, [item["column"] for item in measured]
+        )
         add_reasons(findings["top"], ranker, X, encoder)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
@@ -289,10 +291,10 @@ def _judge(
     importance = []
     best = findings["auc"] or findings.get("auc_raw")
     if settings.importance and best is not None:
-        importance = permutation_importance(
-            held_out, X, encoder.groups_, prior, best["method"], seed=settings.random_state
+        importance = column_importance(
+            held_out, X, encoder, prior, best["method"], seed=settings.random_state
         )
-    findings["importance"] = importance_findings(importance, len(encoder.groups_))
+    findings["importance"] = importance_findings(importance, encoder.n_features_in_)
     return held_out
 
 

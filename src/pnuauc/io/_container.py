@@ -166,7 +166,8 @@ def parse_manifest(text: bytes) -> dict[str, Any]:
     """JSON within bounds: bytes, nesting, number of values; no NaN, no key twice."""
     if len(text) > MAX_MANIFEST:
         raise refuse(f"the manifest has {len(text):,} bytes, at most {MAX_MANIFEST:,} are read")
-    if sum(text.count(c) for c in (b",", b":", b"[", b"{")) > MAX_VALUES:
+    marks = sum(text.count(c) for c in (b",", b":", b"[", b"{"))
+    if max(marks, text.count(b'"')) > MAX_VALUES:
         raise refuse(f"the manifest has more than {MAX_VALUES:,} values")
     if _depth(text) > MAX_DEPTH:
         raise refuse(f"the manifest is nested more than {MAX_DEPTH} deep")
@@ -190,9 +191,11 @@ def parse_manifest(text: bytes) -> dict[str, Any]:
 def _depth(text: bytes) -> int:
     """Nesting of brackets outside strings; exact for valid JSON."""
     bare = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    outside = np.frombuffer(b"".join(bare.split(b'"')[::2]), dtype=np.uint8)
-    steps = np.isin(outside, np.frombuffer(b"[{", np.uint8)).astype(np.int8)
-    steps -= np.isin(outside, np.frombuffer(b"]}", np.uint8)).astype(np.int8)
+    letters = np.frombuffer(bare, dtype=np.uint8)
+    # the parity of the quotes so far tells inside from outside; eight bits are enough for that
+    outside = np.cumsum(letters == ord('"'), dtype=np.uint8) % 2 == 0
+    steps = (outside & np.isin(letters, list(b"[{"))).astype(np.int8)
+    steps -= (outside & np.isin(letters, list(b"]}"))).astype(np.int8)
     return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 
 

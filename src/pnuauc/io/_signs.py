@@ -46,7 +46,7 @@ def _has_scores(text: str) -> bool:
     header = text.splitlines()[0] if text.splitlines() else ""
     for delimiter in (",", "\t"):
         names = [name.strip().strip('"') for name in header.split(delimiter)]
-        if names[-1] in _ADDED:
+        if names[-1] in _ADDED or {"row", "score", "percentile", "reason"} <= set(names):
             return True
     return False
 

@@ -47,7 +47,8 @@ class PlacementPrior(BasePrior):
     belief : None, (low, high) or Beta
         What is known of the prior inside U before these rows. An interval is one of 95%.
         Default: ``Beta(1, 3)``, of mean 1/4: positives are more likely the smaller part. It weighs
-        as much as four rows of U labelled at random; ``Beta(1, 1)`` is flat.
+        as much as four rows of U labelled at random; ``Beta(1, 1)`` is flat. With one class
+        labelled and more than half of U positive the default is too low: say what you know.
     scorers : tuple of {"forest", "kernel", "distance", "linear"}, optional
         Each ranks the rows and gives a likelihood; these are averaged. Default ("forest",
         "kernel") for dense rows, ("linear",) for CSR rows, and "distance" with both where
