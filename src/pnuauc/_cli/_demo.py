@@ -23,7 +23,7 @@ _SEED, _NEXT_SEED = 1, 2
 
 
 def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
-    """Write the demo's files into ``folder`` and tell the story."""
+    """Write the demo's files into ``folder`` and run every command on them."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"'{folder}' is a file; name a folder for the demo (--folder).")
     folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def _tell_truth(
         checked,
         "is_fraud",
         ["score"],
-        codes=LabelCodes(negative="0"),
+        codes=LabelCodes(negative=["0"]),
         prior=None,
         estimate_prior=False,
         method="auto",
