@@ -168,6 +168,7 @@ def fit(
     from pnuauc._cli._work import fit_file
     from pnuauc._study import ColumnRoles, FitSettings
 
+    check_choice("--model", model, ("auto", "average", "paper"))
     check_choice("--basis", basis, ("gaussian", "linear", "identity"))
     settings = FitSettings(
         prior=parse_prior(prior),
