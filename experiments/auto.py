@@ -91,8 +91,10 @@ def _mean_text(pairs: list[tuple[list[float], ...]]) -> str:
     if not any(d.any() for d in differences):
         return f"{mean:.1f} (n = {n})"
     errors = [d.var(ddof=1) / len(d) for d in differences if len(d) > 1]
-    error = np.sqrt(np.sum(errors)) / len(pairs) if errors else float("nan")
     gain = np.mean([d.mean() for d in differences])
+    if len(errors) < len(pairs):  # one draw has no scatter
+        return f"{mean:.1f} ({gain:+.1f}, n = {n})"
+    error = np.sqrt(np.sum(errors)) / len(pairs)
     return f"{mean:.1f} ({gain:+.1f} ± {error:.1f}, n = {n})"
 
 
@@ -106,11 +108,10 @@ def _cells(experiment: Experiment, scores: Scores) -> str:
     n_cells = 0
     for setting in experiment.settings:
         for data_set in experiment.data_sets:
-            n_cells += bool(scores.get((data_set, setting.key, "auto")))
-            for method in _SIMPLE:
-                ours, theirs = _paired(scores, data_set, setting, method)
-                if len(ours) < 3:
-                    continue
+            pairs = {m: _paired(scores, data_set, setting, m) for m in _SIMPLE}
+            judged = {m: pair for m, pair in pairs.items() if len(pair[0]) >= 3}
+            n_cells += bool(judged)
+            for method, (ours, theirs) in judged.items():
                 gap = np.subtract(theirs, ours)
                 error = float(gap.std(ddof=1)) / np.sqrt(len(gap))
                 if gap.mean() > 1.0 and gap.mean() > 2 * error:
@@ -125,7 +126,7 @@ def _cells(experiment: Experiment, scores: Scores) -> str:
                     )
     head = (
         "Cells in which a simple model on the labelled rows is ahead by more than one point and "
-        f"two standard errors: {len(lines)} of {n_cells} cells."
+        f"two standard errors: {len(lines)}, among {n_cells} cells with three common draws or more."
     )
     return head + ("\n\n" + markdown_table(lines) if lines else "")
 
@@ -142,9 +143,9 @@ def _coverage(experiment: Experiment, results: Path) -> str:
     lines = []
     for setting in experiment.settings:
         line: dict[str, object] = {"setting": _short(setting)}
-        for k in sorted({k for name, k in found if name == setting.key}):
-            hits = found[setting.key, k]
-            line[f"top {k}"] = f"{100 * np.mean(hits):.0f}% of {len(hits)}"
+        for k in sorted({k for _, k in found}):
+            hits = found.get((setting.key, k), [])
+            line[f"top {k}"] = f"{100 * np.mean(hits):.0f}% of {len(hits)}" if hits else ""
         lines.append(line)
     return "Stated 90% interval of the positives in the top of U holds the truth:\n\n" + (
         markdown_table(lines)

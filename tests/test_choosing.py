@@ -7,8 +7,17 @@ import itertools
 import numpy as np
 import pytest
 
+from pnuauc._basis import MultiscaleBasis
 from pnuauc._risks import gamma_bar
-from pnuauc.selection import Candidates, Criterion, average, deal_folds, order_of, pick
+from pnuauc.selection import (
+    Candidates,
+    Criterion,
+    TrainedGrid,
+    average,
+    deal_folds,
+    order_of,
+    pick,
+)
 from pnuauc.selection._counts import FoldCounts
 from pnuauc.selection._criterion import (
     _least_variance,
@@ -217,3 +226,66 @@ def test_folds_deal_every_row_once_and_evenly():
     other = deal_folds(rows, 5, random_state=1)
     assert all(np.array_equal(a, b) for a, b in zip(folds.rows["U"], again.rows["U"]))
     assert not all(np.array_equal(a, b) for a, b in zip(folds.rows["U"], other.rows["U"]))
+
+
+class EveryThird:
+    """Row i is held out in fold i mod 3, but for the last six rows, which never are."""
+
+    def split(self, X, y):
+        rows = np.arange(len(y) - 6)
+        for k in range(3):
+            yield rows[rows % 3 != k], rows[rows % 3 == k]
+
+
+def test_a_splitter_deals_its_test_sets_and_keeps_the_rest_for_training():
+    rows = {"P": np.arange(9), "N": np.arange(9, 21), "U": np.arange(21, 51)}
+    labels = np.repeat([1.0, 0.0, np.nan], [9, 12, 30])
+    folds = deal_folds(rows, EveryThird(), np.zeros((51, 1)), labels)
+    assert folds.n_folds == 3
+    for role, mine in rows.items():
+        for k in range(3):
+            expected = [i for i in mine if i < 45 and i % 3 == k]
+            assert folds.rows[role][k].tolist() == expected
+        assert folds.rows[role][3].tolist() == [i for i in mine if i >= 45]
+
+    class Overlapping:
+        def split(self, X, y):
+            yield from ((np.arange(5, 51), np.arange(5)), (np.arange(4), np.arange(4, 51)))
+
+    with pytest.raises(ValueError, match="overlap"):
+        deal_folds(rows, Overlapping(), np.zeros((51, 1)), labels)
+
+
+def test_a_grid_counts_its_rows_twice_and_then_stops():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) + (np.arange(60) < 15)[:, None]
+    rows = {"P": np.arange(10), "N": np.arange(10, 30), "U": np.arange(30, 60)}
+    shares = []
+    basis = MultiscaleBasis(10, ("median",), random_state=0).fit(X)
+    folds = deal_folds(rows, 3, random_state=0)
+    TrainedGrid.from_arrays(
+        X, folds, basis, (0.0, 0.5), (0.1, 1.0), 0.2, tick=lambda stage, share: shares.append(share)
+    ).train()
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+
+def test_held_out_scores_are_those_of_models_that_did_not_see_the_fold():
+    """Labelled pairs by brute force: the squared loss has its minimum in closed form."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2)) + (np.arange(40) < 12)[:, None]
+    rows = {"P": np.arange(12), "N": np.arange(12, 40)}
+    basis = MultiscaleBasis(8, ("median",), random_state=0).fit(X)
+    folds = deal_folds(rows, 3, random_state=0)
+    grid = TrainedGrid.from_arrays(X, folds, basis, (0.0,), (0.1,), None).train()
+    risks = grid.judge("pn").fold_risks[:, 0]
+    features = basis.scale(0).features(X)
+    for k in range(3):
+        held = {role: folds.rows[role][k] for role in "PN"}
+        p, n = (features[np.setdiff1d(rows[role], held[role])] for role in "PN")
+        gap = p.mean(0) - n.mean(0)
+        matrix = np.cov(p.T, bias=True) + np.cov(n.T, bias=True) + np.outer(gap, gap)
+        coef = np.linalg.solve(matrix + 0.1 * np.eye(len(gap)), gap)
+        scores = features @ coef
+        expected = 1 - wins(scores[held["P"]], scores[held["N"]]).mean()
+        assert risks[k] == pytest.approx(expected)

@@ -420,3 +420,22 @@ def test_labels_are_asked_about_or_told(tmp_path, labels, options, code, message
     done = run("fit", path, "--label", "y", "--prior", "0.3", *QUICK, *options)
     assert done.exit_code == code, done.output
     assert re.search(message, " ".join(done.stderr.split()))
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["reproduce"], "Name an experiment, for example: pnuauc reproduce table4"),
+        (["demo", "--jobs", "0"], "0 would be no threads at all"),
+        (["fit", "t.csv", "--jobs", "0"], "0 would be no threads at all"),
+        (["fit", "t.csv", "--colour", "red"], "No such option: --colour"),
+    ],
+)
+def test_wrong_options_get_a_sentence(command, message):
+    done = subprocess.run(
+        [sys.executable, "-m", "pnuauc", *command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: ")
+    assert message in " ".join(done.stderr.split())
+    assert "Usage" not in done.stderr

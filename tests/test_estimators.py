@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import make_scorer, roc_auc_score
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from pnuauc import AUCClassifier
+from pnuauc import AUCClassifier, AUCClassifierCV
+from pnuauc.baselines import LabeledOnly, RankSVM
 from pnuauc.exceptions import CorrectionWarning, LabelReadingWarning, MissingRoleError
 from pnuauc.losses import LOSSES
+from pnuauc.metrics import RoleStratifiedKFold, make_auc_scorer
 
 TRAINABLE = [name for name in LOSSES if name != "zero_one"]
 
@@ -238,14 +241,14 @@ def test_corrections_are_visible_and_warned_of_once():
 BAD = [
     ({"prior": 1.5}, {}, r"must lie in \[0, 1\]"),
     ({"prior": "half"}, {}, "prior must be a number"),
-    ({"eta": 2.0}, {}, r"eta must be a number in \[-1, 1\]"),
-    ({"risk": "up"}, {}, "risk must be one of 'auto', 'pn'"),
+    ({"eta": 2.0}, {}, "'eta' parameter of AUCClassifier must be"),
+    ({"risk": "up"}, {}, "'risk' parameter of AUCClassifier must be"),
     ({"loss": "huber"}, {}, "squared"),
     ({"loss": "zero_one"}, {}, "zero_one"),
-    ({"basis": "spline"}, {}, "basis must be one of"),
-    ({"width": -1}, {}, "width must be"),
+    ({"basis": "spline"}, {}, "'basis' parameter of AUCClassifier must be"),
+    ({"width": -1}, {}, "'width' parameter of AUCClassifier must be"),
     ({"alpha": -1}, {}, "alpha"),
-    ({"n_centers": 0}, {}, "at least 1"),
+    ({"n_centers": 0}, {}, "'n_centers' parameter of AUCClassifier must be"),
     ({}, {"X": np.full((360, 3), np.nan)}, "NaN"),
     ({}, {"X": np.full((360, 3), np.inf)}, "infinity"),
     ({}, {"X": np.ones((360, 3))}, "no feature varies"),
@@ -292,3 +295,88 @@ def test_any_small_data_gives_finite_scores(n_p, n_n, n_u, d, basis, loss, eta):
     X, y, X_test, _ = draw(sizes=(n_p, n_n, n_u), d=d)
     model = AUCClassifier(risk="pnu", eta=eta, prior=0.3, basis=basis, loss=loss).fit(X, y)
     assert np.isfinite(model.decision_function(X_test)).all()
+
+
+def test_score_is_the_auc_of_labelled_rows():
+    X, y, X_test, truth = draw()
+    for model in (AUCClassifier(prior=0.2), RankSVM(random_state=0), LabeledOnly(SVC())):
+        model.fit(X, y)
+        scores = model.decision_function(X_test)
+        assert model.score(X_test, truth.astype(int)) == pytest.approx(roc_auc_score(truth, scores))
+        weight = np.random.default_rng(0).random(len(truth))
+        expected = roc_auc_score(truth, scores, sample_weight=weight)
+        assert model.score(X_test, truth.astype(int), weight) == pytest.approx(expected)
+
+
+def test_score_uses_unlabelled_rows_with_the_fitted_prior():
+    X, y, *_ = draw(sizes=(20, 40, 300))
+    model = AUCClassifier(prior=0.2, random_state=0).fit(X, y)
+    scores = model.decision_function(X)
+    p, n, u = (scores[y == code] for code in (1, 0, -1))
+    expected = {
+        "pu": (np.mean(p[:, None] > u) - 0.1) / 0.8,
+        "nu": (np.mean(u[:, None] > n) - 0.4) / 0.2,
+        "pn": np.mean(p[:, None] > n),
+    }
+    for name, left_out in (("pu", 0), ("nu", 1), ("pn", -1)):
+        keep = y != left_out
+        codes = np.where(y == -1, np.nan, y)[keep]
+        assert model.score(X[keep], codes) == pytest.approx(expected[name])
+        assert model.score(X[keep], codes, np.ones(keep.sum())) == pytest.approx(expected[name])
+        count = np.random.default_rng(1).integers(1, 4, keep.sum())
+        twice = model.score(X[keep].repeat(count, axis=0), codes.repeat(count))
+        assert model.score(X[keep], codes, count) == pytest.approx(twice)
+    scorer = make_auc_scorer(prior=0.2)
+    assert model.score(X, y) == pytest.approx(scorer(model, X, y))
+    assert model.score(X, y) != pytest.approx(expected["pn"])
+
+
+def test_score_of_a_ranker_without_prior_is_the_share_of_pairs_won():
+    X, y, *_ = draw()
+    keep = y != 0
+    y = np.where(y == 1, 1.0, np.nan)[keep]
+    model = RankSVM(random_state=0).fit(X[keep], y)
+    scores = model.decision_function(X[keep])
+    won = np.mean(scores[y == 1][:, None] > scores[np.isnan(y)])
+    assert model.score(X[keep], y) == pytest.approx(won)
+    assert model.score(X[keep], y, np.ones(len(y))) == pytest.approx(won)
+
+
+def test_search_without_scoring_tunes_for_auc():
+    X, y, *_ = draw(sizes=(20, 30, 100))
+    y = np.where(y == -1, np.nan, y)
+    folds = RoleStratifiedKFold(3)
+    model = AUCClassifier(prior=0.2, random_state=0, n_centers=30)
+    search = GridSearchCV(model, {"alpha": [0.01, 1.0]}, cv=folds).fit(X, y)
+    scorer = make_auc_scorer(prior=0.2)
+    told = GridSearchCV(model, {"alpha": [0.01, 1.0]}, cv=folds, scoring=scorer).fit(X, y)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], told.cv_results_["mean_test_score"]
+    )
+    assert len(cross_val_score(model, X, y, cv=folds)) == 3
+
+
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
+@pytest.mark.parametrize("model", [AUCClassifier(), AUCClassifierCV(n_centers=20, cv=3)], ids=str)
+def test_random_state_fixes_the_prior_too(model):
+    X, y, X_test, _ = draw(sizes=(30, 0, 300))
+    y = np.where(y == 1, 1.0, np.nan)
+    one, two = (clone(model).set_params(random_state=0).fit(X, y) for _ in range(2))
+    assert one.prior_ == two.prior_
+    np.testing.assert_array_equal(one.decision_function(X_test), two.decision_function(X_test))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"risk": "best"}, "'risk' parameter of AUCClassifier must be"),
+        ({"eta": 2.0}, "'eta' parameter of AUCClassifier must be"),
+        ({"alpha": -1.0}, "'alpha' parameter of AUCClassifier must be"),
+        ({"width": "wide"}, "width must be"),
+        ({"prior": 2.0}, "prior"),
+        ({"n_centers": 0}, "'n_centers' parameter of AUCClassifier must be"),
+    ],
+)
+def test_settings_are_checked_before_any_work(params, message):
+    with pytest.raises(ValueError, match=message):
+        AUCClassifier(**{"prior": 0.2, **params}).fit("no rows", "no labels")

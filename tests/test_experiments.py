@@ -159,7 +159,7 @@ def check_outputs(config: Config, results: Path) -> None:
     rows = read_rows(results / "tiny.csv")
     broken = [r for r in rows if r["method"] == "broken"]
     assert broken
-    assert all(r["status"] == "failed" and "basis must be" in r["note"] for r in broken)
+    assert all(r["status"] == "failed" and "'basis' parameter" in r["note"] for r in broken)
     assert all(r["status"] == "ok" for r in rows if r["method"] != "broken")
     assert len({r["seed"] for r in rows if r["method"] == "logistic"}) == 2
     runs = (results / "runs.jsonl").read_text()

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from pnuauc._moments import Moments
 from pnuauc._rows import row_blocks
+from pnuauc.basis import GaussianBasis
 
 
 def reference(rows, weight=None):
@@ -101,3 +102,31 @@ def test_no_rows_are_neutral():
     some = Moments.from_rows(np.array([[1.0, 2.0], [3.0, 5.0]]))
     assert (empty + some).n == (some + empty).n == 2
     assert empty.n == 0
+
+
+@pytest.mark.parametrize("factor", [0.125, 1.0, 2.0, 4.0])
+def test_bounded_single_rows_keep_their_scatter(factor):
+    """Wide Gaussians are nearly constant features: raw sums in single would lose the variance.
+
+    Margins: 1e-5 of the largest entry against double precision and between two splits, and no
+    eigenvalue below minus 1e-6 of the largest (raw sums: 4e-4, and a negative one).
+    """
+    X = np.random.default_rng(0).standard_normal((5000, 8))
+    basis = GaussianBasis(40, f"{factor}*median", random_state=0).fit(X)
+    exact = Moments.from_rows(basis.features(X))
+    single = basis.features(X.astype(np.float32))
+    assert single.dtype == np.float32
+    scale = np.abs(exact.scatter).max()
+    totals = []
+    for size in (5000, 700):
+        total = Moments.zero(40)
+        for block in row_blocks(5000, size):
+            total = total + Moments.from_bounded_rows(single[block])
+        totals.append(total.scatter)
+        np.testing.assert_allclose(total.scatter, exact.scatter, atol=1e-5 * scale)
+        np.testing.assert_allclose(total.mean, exact.mean, rtol=1e-5, atol=1e-7)
+        values = np.linalg.eigvalsh(total.scatter)
+        assert values[0] > -1e-6 * values[-1]
+    np.testing.assert_allclose(*totals, atol=1e-5 * scale)
+    double = Moments.from_bounded_rows(basis.features(X))
+    np.testing.assert_allclose(double.scatter, exact.scatter, atol=1e-11 * scale)

@@ -6,13 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import check_estimator
 
 from pnuauc import AUCClassifier, AUCClassifierCV
 from pnuauc._basis import GaussianBasis
 from pnuauc._risks import gamma_bar
 from pnuauc.exceptions import CorrectionWarning
-from pnuauc.selection import deal_folds
+from pnuauc.selection import Candidates, Criterion, deal_folds, pick
+from pnuauc.selection._choice import held_out_gain
 from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
 from pnuauc.selection._criterion import held_out_covariance
 from tests.test_estimators import draw
@@ -255,17 +257,122 @@ def test_the_report_explains_the_choice():
     assert "4 of 12 candidates" in report.message
     assert sum(p["kept"] for p in report.curves["alpha"]) == pytest.approx(1.0)
     assert report.eta_low <= model.best_params_["eta"] <= report.eta_high
-    reference = min(
-        r
-        for r, e in zip(model.cv_results_["mean_test_risk"], model.cv_results_["param_eta"])
-        if e == 0
-    )
-    assert report.gain == pytest.approx(reference - np.nanmin(model.cv_results_["mean_test_risk"]))
+    assert report.gain_std_error > 0
     assert -1 <= report.rank_correlation <= 1
     assert "unlabelled rows" in report.message
     axes = model.plot_selection()
     assert len(axes) == 3
     assert set(report.to_dict()) >= {"curves", "gain", "message"}
+
+
+def test_gain_is_told_from_folds_that_did_not_choose():
+    """The definition written out: choose without fold k, judge on fold k, for all k."""
+    X, y, *_ = draw(sizes=(10, 20, 200))
+    model = AUCClassifierCV("paper", prior=0.2, random_state=0, **GRID).fit(X, y)
+    table = model.cv_results_
+    risks = np.array([table[f"split{k}_test_risk"] for k in range(5)])
+    width, eta, alpha = (table[f"param_{name}"] for name in ("width", "eta", "alpha"))
+    gains = []
+    for k in range(5):
+        rest = np.nan_to_num(np.delete(risks, k, axis=0).mean(axis=0), nan=9.0)
+        with_u, without_u = (
+            np.lexsort((-width, -alpha, np.abs(eta), np.round(among, 12)))[0]
+            for among in (rest, np.where(eta == 0, rest, 9.0))
+        )
+        gains.append(risks[k, without_u] - risks[k, with_u])
+    assert model.selection_.gain == pytest.approx(np.mean(gains), abs=1e-12)
+    # Nadeau and Bengio: 1/5 + 1/4 in place of 1/5
+    error = np.std(gains, ddof=1) * np.sqrt(0.45)
+    assert model.selection_.gain_std_error == pytest.approx(error, abs=1e-12)
+
+
+@pytest.mark.parametrize("selection", ["average", "paper"])
+def test_noise_shows_no_gain(selection):
+    """200 draws without any signal: the mean claim is zero within one standard error of a claim,
+    and within three of the mean; "helped" is said in at most 5%."""
+    gains, errors, helped = [], [], 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((100, 2)), np.repeat([1, 0, -1], [10, 20, 70])
+        grid = {**GRID, "etas": (-0.6, -0.3, 0.0, 0.3, 0.6, 0.9)}
+        model = AUCClassifierCV(selection, prior=0.2, random_state=seed, n_centers=10, **grid)
+        report = model.fit(X, y).selection_
+        gains.append(report.gain)
+        errors.append(report.gain_std_error)
+        helped += "helped" in report.message
+    assert abs(np.mean(gains)) < np.mean(errors)
+    assert abs(np.mean(gains)) < 3 * np.std(gains) / np.sqrt(200)
+    assert helped <= 10
+
+
+@pytest.mark.parametrize("gain", [0.1, -0.1])
+def test_a_clear_gain_is_found(gain):
+    """Validation risks with a known gain: found where the choice can see it, and not invented."""
+    candidates = Candidates.from_grid([1.0], [0.0, 0.5], [0.1, 1.0])
+    risks = np.array([0.3, 0.31, 0.3 - gain, 0.31 - gain])
+    folds = risks + 0.005 * np.random.default_rng(0).standard_normal((5, 4))
+    criterion = Criterion("combined", folds, {"all": (1.0, 0.0, 0.0)}, 0.01)
+
+    def rule(criterion):
+        return pick(criterion.mean, candidates)
+
+    found, error, clear = held_out_gain(criterion, candidates, rule)
+    # candidates that use U are passed over where they are worse: no harm is done
+    assert found == pytest.approx(max(gain, 0.0), abs=0.01)
+    assert clear == (gain > 0)
+    assert error < 0.01
+    assert held_out_gain(criterion.among(candidates.eta == 0), candidates, rule)[0] == 0.0
+    only = Candidates.from_grid([1.0], [0.5], [0.1, 1.0])
+    assert held_out_gain(criterion, only, rule) is None
+
+
+class Fixed:
+    """Rows of one number are held out together."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def split(self, X, y):
+        for k in np.unique(self.place):
+            yield np.flatnonzero(self.place != k), np.flatnonzero(self.place == k)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("validation", ["paper", "variance", "combined"])
+def test_weight_of_two_equals_a_row_twice(loss, validation):
+    X, y, X_test, _ = draw(sizes=(9, 12, 40))
+    rng = np.random.default_rng(0)
+    count = rng.integers(0, 4, len(y))
+    count[:21] = np.maximum(count[:21], 1)
+    place = np.arange(len(y)) % 3
+    repeated, group = np.repeat(np.arange(len(y)), count), np.repeat(place, count)
+    grid = {"etas": (0.0, 0.4), "alphas": (0.1, 1.0), "widths": ("median", "2*median")}
+    model = AUCClassifierCV(
+        validation=validation, prior=0.2, n_centers=500, loss=loss, tol=1e-10, **grid
+    )
+    one = clone(model).set_params(cv=Fixed(place)).fit(X, y, sample_weight=count)
+    two = clone(model).set_params(cv=Fixed(group)).fit(X[repeated], y[repeated])
+    tight = {"rtol": 1e-9} if loss == "squared" else {"rtol": 1e-3, "atol": 1e-4}
+    for key in ("mean_test_risk", "weight"):
+        np.testing.assert_allclose(one.cv_results_[key], two.cv_results_[key], **tight)
+    assert one.selection_.noise == pytest.approx(two.selection_.noise, rel=1e-3)
+    ours, theirs = one.decision_function(X_test), two.decision_function(X_test)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("basis", ["multiscale", PolynomialFeatures(2)], ids=str)
+def test_every_basis_of_the_plain_estimator(basis):
+    X, y, X_test, truth = draw(sizes=(15, 30, 200), distance=1.5)
+    model = AUCClassifierCV(prior=0.2, basis=basis, n_centers=20, random_state=0, **GRID).fit(X, y)
+    assert len(model.cv_results_["weight"]) == 6  # no widths to choose among
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.85
+    alone = model.best_estimator_
+    single = AUCClassifier(
+        risk="pnu", prior=0.2, basis=model._best.basis, eta=alone.eta, alpha=alone.alpha
+    )
+    assert single.basis is model._best.basis
+    assert alone.coef_.shape == model.coef_.shape
+    assert 0.8 < alone.score(X_test, truth.astype(int)) <= 1.0
 
 
 def test_the_splitters_of_metrics_fit_in():
@@ -304,9 +411,14 @@ class Overlapping(FixedFolds):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"selection": "best"}, "selection must be"),
-        ({"validation": "auc"}, "validation must be one of"),
-        ({"basis": "spline"}, "basis must be"),
+        ({"selection": "best"}, "'selection' parameter of AUCClassifierCV must be"),
+        ({"validation": "auc"}, "'validation' parameter of AUCClassifierCV must be"),
+        ({"basis": "spline"}, "'basis' parameter of AUCClassifierCV must be"),
+        ({"risk": "un"}, "'risk' parameter of AUCClassifierCV must be"),
+        ({"loss": "cubic"}, "'loss' parameter of AUCClassifierCV must be"),
+        ({"n_centers": 0}, "'n_centers' parameter of AUCClassifierCV must be"),
+        ({"widths": ["wide"]}, "width must be"),
+        ({"block_size": 0}, "'block_size' parameter of AUCClassifierCV must be"),
         ({"etas": []}, "etas must be a non-empty"),
         ({"alphas": 0.1}, "alphas must be a non-empty"),
         ({"widths": "median"}, "widths must be a non-empty"),
@@ -315,7 +427,7 @@ class Overlapping(FixedFolds):
         ({"cv": 1}, "at least 2 folds"),
         ({"cv": "five"}, "cv must be"),
         ({"cv": Overlapping(3)}, "overlap"),
-        ({"temperature": 0}, "temperature must be"),
+        ({"temperature": 0}, "'temperature' parameter of AUCClassifierCV must be"),
         ({"prior": "high"}, "prior must be a number"),
     ],
 )
@@ -323,6 +435,9 @@ def test_bad_settings_get_one_sentence(params, message):
     X, y, *_ = draw(sizes=(6, 9, 40))
     with pytest.raises(ValueError, match=message):
         AUCClassifierCV(**{"prior": 0.2, **GRID, **params}).fit(X, y)
+    if not isinstance(params.get("cv"), Overlapping):  # all but that needs no look at the rows
+        with pytest.raises(ValueError, match=message):
+            AUCClassifierCV(**{"prior": 0.2, **GRID, **params}).fit("no rows", y)
 
 
 def test_one_labelled_row_cannot_be_validated():

@@ -447,6 +447,11 @@ class TransformerBasis(_ScaleMixin):
         """The transformer's features, shape (n, n_features)."""
         return self.transformer.transform(X)
 
+    def keep(self, wanted: Sequence[int]) -> Any:
+        """The one scale there is; a basis of ours needs no wrapping any more."""
+        whole = super().keep(wanted)
+        return self.transformer if isinstance(self.transformer, _ScaleMixin) else whole
+
 
 def make_basis(basis: Any, n_centers: int, width: float | str, random_state: Any) -> Any:
     """An unfitted basis from its name, or a clone of a transformer, with ``features(X)``.

@@ -195,7 +195,7 @@ def ranking_threshold(design: Design, coef: NDArray[np.float64], prior: float | 
     if "U" in scores and prior is not None:
         return upper_threshold(scores["U"], prior, small.weights["U"])
     known = [role for role in "PN" if role in scores]
-    total = {role: _total_weight(design.rows[role]) for role in known}
+    total = {role: design.rows[role].fold(lambda b: b.mass, operator.add, 0.0) for role in known}
     share = total["P"] / sum(total.values()) if "P" in known else 0.0
     mass = []
     for role in known:
@@ -204,10 +204,3 @@ def ranking_threshold(design: Design, coef: NDArray[np.float64], prior: float | 
         mass.append(weight * (total[role] / weight.sum()))
     pooled = np.concatenate([scores[role] for role in known])
     return upper_threshold(pooled, share, np.concatenate(mass))
-
-
-def _total_weight(rows: Rows) -> float:
-    def weigh(block: Block) -> float:
-        return float(len(block) if block.weight is None else block.weight.sum())
-
-    return rows.fold(weigh, operator.add, 0.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -11,29 +12,87 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
     validate_data,
 )
 
-from pnuauc._basis import check_weights, fit_basis, make_basis
+from pnuauc import _pairs as pairs
+from pnuauc._basis import BASES, check_weights, fit_basis, make_basis, parse_width
 from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._linear import LinearModel
-from pnuauc._prior import ClassPrior
+from pnuauc._prior import ClassPrior, read_prior
 from pnuauc._ranges import check_range, finite
 from pnuauc._risks import RISKS, Risk, check_prior, get_risk
 from pnuauc._solvers import Correction
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
-from pnuauc.losses import Loss, get_loss
+from pnuauc.losses import LOSSES, Loss, get_loss
+from pnuauc.metrics import AUCScorer
 from pnuauc.priors._resolve import resolve_prior
 
 __all__ = ["AUCClassifier"]
 
 
-class _RankingMixin(ClassifierMixin):
+class AUCScoreMixin(ClassifierMixin):
+    """``score`` is an AUC estimate, so that GridSearchCV and the like tune for it."""
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """AUC estimate from whatever roles y has.
+
+        With labelled positives and negatives only, the ordinary AUC. Unlabelled rows take part
+        with the prior that was used for fitting, as in :func:`pnuauc.metrics.make_auc_scorer`;
+        without one, positives against unlabelled rows give the share of pairs won, which ranks
+        models as the AUC does.
+
+        Parameters
+        ----------
+        X : array-like or CSR, shape (n, d)
+        y : array-like, shape (n,), or Roles
+            Coded as in ``fit``; missing labels are unlabelled rows.
+        sample_weight : array-like, shape (n,), optional
+            Weights of the rows. With them, unlabelled rows take part only where positives or
+            negatives are missing: how to combine weighted estimates is not known.
+        """
+        prior, codes = getattr(self, "class_prior_", None), _label_codes(self)
+        roles = read_roles(y, **codes)
+        if sample_weight is None:
+            return AUCScorer(prior, "auto")(self, X, roles)
+        scores = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
+        check_consistent_length(scores, roles.codes)
+        weight = check_weights(sample_weight, scores[:, None])
+        return _weighted_auc(scores, rows_by_role(roles), weight, prior)
+
+
+def _weighted_auc(
+    scores: NDArray[np.float64], rows: dict[str, Any], weight: Any, prior: ClassPrior | None
+) -> float:
+    """A_PN, or where a labelled class is missing the PU or NU estimate, from weighted pairs."""
+    first, second = (role if len(rows[role]) else "U" for role in ("P", "N"))
+    a, b = rows[first], rows[second]
+    won = 1.0 - pairs.between("zero_one", scores[a], scores[b], weight[a], weight[b])
+    if prior is None or "U" not in (first, second):
+        return won
+    share = prior.value if second == "U" else 1.0 - prior.value
+    return float((won - share / 2) / (1.0 - share))
+
+
+def _label_codes(estimator: Any) -> dict[str, Any]:
+    """How an estimator reads labels."""
+    names = ("positive_label", "negative_label", "unlabeled_label")
+    codes = {name: getattr(estimator, name) for name in names}
+    return codes | {"unclear": "sorted"}  # scikit-learn's rule for the classes of any classifier
+
+
+class _RankingMixin(AUCScoreMixin):
     """What every fitted linear-in-parameter ranker shares: scores, classes, tags."""
 
     n_jobs: int | None
@@ -66,6 +125,23 @@ class _RankingMixin(ClassifierMixin):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+#: What both estimators take.
+SHARED_CONSTRAINTS: dict[str, Any] = {
+    "risk": [StrOptions({"auto", *RISKS})],
+    "loss": [StrOptions(set(LOSSES)), Loss],
+    "basis": [StrOptions(set(BASES)), HasMethods(["fit", "transform"])],
+    "n_centers": [Interval(Integral, 1, None, closed="left")],
+    "prior": "no_validation",  # read by read_prior
+    "positive_label": "no_validation",
+    "negative_label": "no_validation",
+    "unlabeled_label": "no_validation",
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "n_jobs": [None, Integral],
+    "random_state": ["random_state"],
+}
 
 
 class AUCClassifier(_RankingMixin, BaseEstimator):
@@ -148,6 +224,13 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED_CONSTRAINTS,
+        "eta": [Interval(Real, -1, 1, closed="both")],
+        "width": [Interval(Real, 0, None, closed="neither"), str],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+    }
+
     def __init__(
         self,
         risk: str = "auto",
@@ -187,6 +270,9 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
 
         ``sample_weight`` counts repetitions: a weight of 2 equals the row twice.
         """
+        check_parameters(self)
+        parse_width(self.width)
+        check_prior_setting(self.prior)
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
         rows = rows_by_role(roles, weight)
         loss = get_loss(self.loss)
@@ -255,13 +341,7 @@ def read_training_rows(
         dtype=[np.float64, np.float32],
         ensure_min_samples=2,
     )
-    roles = read_roles(
-        y,
-        positive_label=estimator.positive_label,
-        negative_label=estimator.negative_label,
-        unlabeled_label=estimator.unlabeled_label,
-        unclear="sorted",  # scikit-learn's rule for the two classes of any classifier
-    )
+    roles = read_roles(y, **_label_codes(estimator))
     check_consistent_length(X, roles.codes)
     check_range(X)
     _check_variation(X)
@@ -291,6 +371,7 @@ def rows_by_role(
 
 
 def choose_risk(risk: Any, roles: Roles) -> str:
+    """The risk by its name; "auto" takes the roles that the data has."""
     if risk == "auto":
         if roles.setting not in {"PN", "PU", "NU", "PNU"}:
             raise ValueError(
@@ -298,10 +379,22 @@ def choose_risk(risk: Any, roles: Roles) -> str:
                 "positive, negative and unlabelled rows."
             )
         return roles.setting.lower()
-    if risk not in RISKS:
-        known = ", ".join(map(repr, ("auto", *RISKS)))
-        raise ValueError(f"risk must be one of {known}; got {risk!r}.")
     return str(risk)
+
+
+def check_parameters(estimator: Any) -> None:
+    """scikit-learn's error for a parameter that its ``_parameter_constraints`` refuse."""
+    validate_parameter_constraints(
+        estimator._parameter_constraints,
+        estimator.get_params(deep=False),
+        caller_name=type(estimator).__name__,
+    )
+
+
+def check_prior_setting(prior: Any) -> None:
+    """One clear error for a prior that can be neither read nor fitted, before any work."""
+    if not hasattr(prior, "fit"):
+        read_prior(prior)
 
 
 def training_prior(

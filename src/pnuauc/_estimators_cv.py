@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from pnuauc._basis import MultiscaleBasis, fit_basis, make_basis
+from pnuauc._basis import MultiscaleBasis, TransformerBasis, fit_basis, make_basis, parse_width
 from pnuauc._estimators import (
+    SHARED_CONSTRAINTS,
     AUCClassifier,
     _RankingMixin,
+    check_parameters,
+    check_prior_setting,
     choose_risk,
     read_training_rows,
     rows_by_role,
     training_prior,
 )
 from pnuauc._progress import progress_bar
-from pnuauc.labels import Roles
+from pnuauc._risks import check_eta
+from pnuauc._solvers import check_alpha
+from pnuauc.exceptions import MissingRoleError
+from pnuauc.labels import ROLES, Roles
 from pnuauc.losses import Loss
 from pnuauc.selection import (
     CRITERIA,
@@ -34,6 +42,7 @@ from pnuauc.selection import (
     deal_folds,
     plot_selection,
 )
+from pnuauc.selection._folds import read_cv
 
 __all__ = ["AUCClassifierCV"]
 
@@ -69,15 +78,16 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         Grids; the defaults are the paper's.
     widths : sequence of float or str
         Grid of Gaussian widths, as numbers or multiples of the median distance ("0.5*median").
-    basis : {"gaussian", "linear", "identity"}, default="gaussian"
+    basis : {"gaussian", "multiscale", "linear", "identity"} or transformer, default="gaussian"
+        As in :class:`AUCClassifier`. Only "gaussian" has widths to choose among.
     n_centers : int, default=200
     loss : str, default="squared"
         Other losses fit every candidate on its own, which takes far longer.
     prior : float, (low, high), ClassPrior, prior estimator, or "auto", optional
         Share of positives *among the unlabelled rows*; an estimator (None and "auto": the default
         one for the roles that there are) is fitted once, on all training rows.
-    cv : int or splitter, default=5
-        Folds are dealt out by role; a splitter's test sets must not overlap.
+    cv : int, splitter, or list of (train, test) row numbers, default=5
+        Folds are dealt out by role; the test sets of splits must not overlap.
     positive_label, negative_label, unlabeled_label : optional
         Values of y that stand for the roles.
     max_iter, tol : limits of the iterative solver (losses other than squared)
@@ -122,6 +132,15 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     ['alpha', 'eta', 'width']
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SHARED_CONSTRAINTS,
+        "selection": [StrOptions({"average", "paper"})],
+        "temperature": [Interval(Real, 0, None, closed="neither")],
+        "validation": [None, StrOptions(set(CRITERIA))],
+        "block_size": [None, Interval(Integral, 1, None, closed="left")],
+        "verbose": [None, "boolean"],
+    }
+
     def __init__(
         self,
         selection: str = "average",
@@ -131,7 +150,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         etas: Sequence[float] = PAPER_ETAS,
         alphas: Sequence[float] = PAPER_ALPHAS,
         widths: Sequence[float | str] = PAPER_WIDTHS,
-        basis: str = "gaussian",
+        basis: Any = "gaussian",
         n_centers: int = 200,
         loss: str | Loss = "squared",
         prior: Any = None,
@@ -168,56 +187,60 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike) -> AUCClassifierCV:
-        """Choose and fit, from rows X, shape (n, d), and labels y, shape (n,)."""
-        self._check_choices()
-        X, roles, _ = read_training_rows(self, X, y, None)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AUCClassifierCV:
+        """Choose and fit, from rows X, shape (n, d), and labels y, shape (n,).
+
+        ``sample_weight`` counts repetitions: a weight of 2 equals the row twice, in one fold.
+        """
+        self._check_settings()
+        X, roles, weight = read_training_rows(self, X, y, sample_weight)
         self.risk_ = choose_risk(self.risk, roles)
         self.class_prior_, self.prior_estimator_ = training_prior(
             self.prior, X, roles, needed="u" in self.risk_, random_state=self.random_state
         )
         self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
         with progress_bar("AUCClassifierCV", self.verbose) as tick:
-            grid = self._make_grid(X, roles, tick).train()
+            grid = self._make_grid(X, roles, weight, tick).train()
             default = "paper" if self.selection == "paper" else "combined"
             chosen = grid.choose(self.selection, self.validation or default, self.temperature)
             self._publish(grid, chosen)
         self.classes_ = roles.classes
         return self
 
-    def _check_choices(self) -> None:
-        if self.selection not in {"average", "paper"}:
-            raise ValueError(f"selection must be 'average' or 'paper'; got {self.selection!r}.")
-        if self.validation is not None and self.validation not in CRITERIA:
-            known = ", ".join(map(repr, CRITERIA))
-            raise ValueError(f"validation must be one of {known}; got {self.validation!r}.")
-        if self.basis not in {"gaussian", "linear", "identity"}:
-            raise ValueError(
-                f"basis must be 'gaussian', 'linear' or 'identity'; got {self.basis!r}."
-            )
-        for name in ("etas", "alphas", "widths"):
-            grid = getattr(self, name)
-            if isinstance(grid, str) or not np.iterable(grid) or not len(list(grid)):
-                raise ValueError(f"{name} must be a non-empty sequence; got {grid!r}.")
+    def _check_settings(self) -> None:
+        """Everything that can be wrong without looking at the rows."""
+        check_parameters(self)
+        check_prior_setting(self.prior)
+        read_cv(self.cv)
+        for name, check in (("etas", check_eta), ("alphas", check_alpha), ("widths", parse_width)):
+            values = getattr(self, name)
+            if isinstance(values, str) or not np.iterable(values) or not len(list(values)):
+                raise ValueError(f"{name} must be a non-empty sequence; got {values!r}.")
+            for value in values:
+                check(value)
 
-    def _make_grid(self, X: Any, roles: Roles, tick: Any) -> TrainedGrid:
+    def _make_grid(
+        self, X: Any, roles: Roles, weight: NDArray[np.float64] | None, tick: Any
+    ) -> TrainedGrid:
         """Folds and basis from one seed, and the candidates on them."""
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
-        rows = {role: i for role, i in rows_by_role(roles).items() if role.lower() in self.risk_}
+        rows = {r: i for r, i in rows_by_role(roles, weight).items() if r.lower() in self.risk_}
+        for role in ROLES:
+            if role.letter in rows and not len(rows[role.letter]):
+                raise MissingRoleError(
+                    f"The {self.risk_.upper()} risk needs rows of every class in its name and "
+                    f"there is no {role.word} one (of positive weight)."
+                )
         folds = deal_folds(rows, self.cv, X, roles.as_float(), rng)
-        basis: Any
-        if self.basis == "gaussian":
-            basis = MultiscaleBasis(self.n_centers, self.widths, random_state=seed)
-        else:
-            basis = make_basis(self.basis, self.n_centers, "median", seed)
         return TrainedGrid.from_arrays(
             X,
             folds,
-            fit_basis(basis, X),
+            fit_basis(self._make_basis(seed), X, weight),
             self.etas if self.risk_ == "pnu" else [_FIXED_ETA[self.risk_]],
             self.alphas,
             self.prior_,
+            weight=weight,
             block_size=self.block_size,
             n_threads=effective_n_jobs(self.n_jobs),
             tick=tick,
@@ -225,6 +248,13 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
         )
+
+    def _make_basis(self, seed: int) -> Any:
+        """Gaussians have one scale for each width of the grid, other bases a single one."""
+        if self.basis == "gaussian":
+            return MultiscaleBasis(self.n_centers, self.widths, random_state=seed)
+        made = make_basis(self.basis, self.n_centers, "median", seed)
+        return TransformerBasis(made) if self.basis == "multiscale" else made
 
     def _publish(self, grid: TrainedGrid, chosen: ChosenModel) -> None:
         """The fitted attributes."""

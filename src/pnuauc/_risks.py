@@ -332,6 +332,11 @@ def _check_share(name: str, value: Any, low: float) -> float:
     return float(value)
 
 
+def check_eta(eta: Any) -> float:
+    """The weight of U as a float in [-1, 1], or one clear sentence."""
+    return _check_share("eta", eta, -1.0)
+
+
 def _pn_part(weight: float) -> Part:
     return Part("PN", weight, (Term(1.0, "P", "N"),))
 
@@ -379,7 +384,7 @@ def pnu_risk(eta: float, prior: float | None = None) -> Risk:
 
     ``prior`` is that inside U; eta = 0 uses labelled rows only and needs none.
     """
-    eta = _check_share("eta", eta, -1.0)
+    eta = check_eta(eta)
     if eta == 0:
         return Risk("PNU", (_pn_part(1.0),))
     prior = check_prior(prior)

@@ -75,6 +75,11 @@ class Block:
         return self.read()
 
     @property
+    def mass(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        return float(self.n if self.weight is None else self.weight.sum())
+
+    @property
     def place(self) -> slice:
         """Where these rows stand among all rows of the visitor."""
         return slice(self.start, self.start + len(self))

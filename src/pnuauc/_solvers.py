@@ -31,7 +31,15 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh
 
 from pnuauc._risks import QuadraticForm
 
-__all__ = ["Correction", "PartAt", "RidgeSolution", "minimise", "solve_ridge"]
+__all__ = [
+    "Correction",
+    "Minimum",
+    "PartAt",
+    "RidgeSolution",
+    "check_alpha",
+    "minimise",
+    "solve_ridge",
+]
 
 FLOOR = 1e-3
 
@@ -77,7 +85,7 @@ def solve_ridge(form: QuadraticForm, alphas: Sequence[float], tol: float = 1e-10
     norm is returned. When H is an operator the
     systems are solved by conjugate gradients and H is never formed.
     """
-    alphas = [_check_alpha(alpha) for alpha in alphas]
+    alphas = [check_alpha(alpha) for alpha in alphas]
     if isinstance(form.quadratic, LinearOperator):
         return _solve_matrix_free(form, alphas, tol)
     if form.convex and len(alphas) <= 16 and min(alphas) > 0:
@@ -97,7 +105,7 @@ def solve_ridge(form: QuadraticForm, alphas: Sequence[float], tol: float = 1e-10
     return RidgeSolution(np.array(coefs), correction)
 
 
-def _check_alpha(alpha: Any) -> float:
+def check_alpha(alpha: Any) -> float:
     number = isinstance(alpha, Real) and not isinstance(alpha, bool)
     if not number or not np.isfinite(alpha) or alpha < 0:
         raise ValueError(f"alpha (the ridge) must be a finite number >= 0; got {alpha!r}.")
@@ -105,14 +113,18 @@ def _check_alpha(alpha: Any) -> float:
 
 
 def _solve_directly(form: QuadraticForm, alphas: Sequence[float]) -> NDArray[np.float64]:
-    """All systems in one stacked call: it lets other threads run, one call per system does not."""
+    """Definite systems, by Cholesky: half the price of LU.
+
+    All are factorised in one stacked call of numpy's, which lets other threads run; LAPACK's own
+    dposv (a quarter faster) does not.
+    """
     b = len(form.linear)
     systems = np.repeat(form.quadratic[None], len(alphas), axis=0)
     systems.reshape(len(alphas), -1)[:, :: b + 1] += np.reshape(alphas, (-1, 1))
     try:
-        return np.linalg.solve(systems, np.broadcast_to(form.linear[:, None], (len(alphas), b, 1)))[
-            :, :, 0
-        ]
+        lower = np.linalg.cholesky(systems)
+        # a lower factor in C order is an upper one in Fortran order: no copy
+        return np.array([linalg.lapack.dpotrs(factor.T, form.linear)[0] for factor in lower])
     except np.linalg.LinAlgError:
         # a tiny alpha beside a huge H leaves the sum singular to rounding: least squares then
         return np.array([linalg.lstsq(system, form.linear)[0] for system in systems])
@@ -207,7 +219,7 @@ def minimise(
     alpha : float > 0 where a part is not bounded (else the problem may have no minimum)
     max_iter, tol : limit of iterations, and of the largest gradient entry
     """
-    alpha = _check_alpha(alpha)
+    alpha = check_alpha(alpha)
 
     def objective(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, gradient = alpha * float(w @ w), 2.0 * alpha * w

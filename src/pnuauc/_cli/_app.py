@@ -79,7 +79,20 @@ DateFormatOption = Annotated[
         help="day-first, month-first or a format such as %d/%m/%Y; of one column: when=%d/%m/%Y.",
     ),
 ]
-JobsOption = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores.")]
+
+
+def _some_threads(value: int) -> int:
+    if value == 0:
+        raise typer.BadParameter(
+            "0 would be no threads at all; give 1 or more, or -1 for all cores."
+        )
+    return value
+
+
+JobsOption = Annotated[
+    int,
+    typer.Option("--jobs", "-j", callback=_some_threads, help="Threads; -1 takes all cores."),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 OverwriteOption = Annotated[
@@ -155,6 +168,7 @@ def fit(
     from pnuauc._cli._work import fit_file
     from pnuauc._study import ColumnRoles, FitSettings
 
+    check_choice("--model", model, ("auto", "average", "paper"))
     check_choice("--basis", basis, ("gaussian", "linear", "identity"))
     settings = FitSettings(
         prior=parse_prior(prior),
@@ -371,8 +385,11 @@ def reproduce(
 ) -> None:
     """Run one of the paper's experiments; needs a source checkout."""
     from pnuauc._cli._reproduce import run_experiment
+    from pnuauc.exceptions import InputError
 
-    code = run_experiment(([name] if name else []) + list(context.args))
+    if name is None:
+        raise InputError("Name an experiment, for example: pnuauc reproduce table4.")
+    code = run_experiment([name, *context.args])
     if code:
         raise typer.Exit(code)
 

@@ -145,7 +145,7 @@ def exit_code_of(run: Callable[[], Any]) -> int:
         if "\n" in message:  # the help, for a command without arguments
             error.show()  # type: ignore[attr-defined]
         else:
-            _print_error(f"{message} See pnuauc --help.")
+            _print_error(f"{message.rstrip('.')}. See pnuauc --help.")
         return int(getattr(error, "exit_code", 2))
 
 

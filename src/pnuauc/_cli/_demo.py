@@ -23,7 +23,7 @@ _SEED, _NEXT_SEED = 1, 2
 
 
 def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
-    """Write the demo's files into ``folder`` and tell the story."""
+    """Write the demo's files into ``folder`` and run every command on them."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"'{folder}' is a file; name a folder for the demo (--folder).")
     folder.mkdir(parents=True, exist_ok=True)
@@ -69,13 +69,13 @@ def _tell_truth(
     checked = folder / "next_month.checked.csv"
     _write(table.append_column("is_fraud", [np.asarray(truth, dtype=np.int8)]), checked)
     voice.say("\nThe payments are made up, so the truth about the next month is known:")
-    voice.say(f"$ pnuauc evaluate {checked} --label is_fraud", style="cyan")
+    voice.say(f"$ pnuauc evaluate {checked} --label is_fraud --negative 0", style="cyan")
     evaluate_file(
         voice,
         checked,
         "is_fraud",
         ["score"],
-        codes=LabelCodes(),
+        codes=LabelCodes(negative=["0"]),
         prior=None,
         estimate_prior=False,
         method="auto",

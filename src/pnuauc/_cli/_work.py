@@ -157,10 +157,6 @@ def n_threads(jobs: int) -> int:
     """Threads of ``--jobs``; as many as there are cores for -1."""
     from joblib import effective_n_jobs
 
-    if jobs == 0:
-        raise InputError(
-            "--jobs 0 would be no threads at all; give 1 or more, or -1 for all cores."
-        )
     return int(effective_n_jobs(jobs))
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pnuauc import _pairs as pairs
 from pnuauc._design import Design, block_scores, upper_threshold
-from pnuauc._estimators import read_training_rows
+from pnuauc._estimators import AUCScoreMixin, read_training_rows
 from pnuauc._ranges import finite
 from pnuauc._solvers import Minimum, PartAt, minimise
 from pnuauc.exceptions import LabelReadingWarning
@@ -41,7 +41,7 @@ ByRole = dict[str, NDArray[np.float64]]
 DIRECT_PAIRS = 2**16
 
 
-class Ranker(ClassifierMixin, BaseEstimator):
+class Ranker(AUCScoreMixin, BaseEstimator):
     """scores, then ``decision_function`` = scores + intercept_ and ``predict`` by its sign.
 
     A subclass gives ``fit`` and ``_scores(X)`` for validated rows, and has the three parameters

@@ -1,11 +1,13 @@
 """Zero-one risks of many candidates at once, exact with ties, and their variances.
 
 Everything is read off how many unlabelled rows lie below each labelled row, so unlabelled rows
-pass by in blocks and are never kept.
+pass by in blocks and are never kept. Rows may have frequency weights: a weight of 2 counts as two
+rows.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,16 +25,28 @@ def with_next_above(marks: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.concatenate([marks, np.nextafter(marks, np.inf, dtype=marks.dtype)], axis=-1)
 
 
-def count_below(marks: NDArray[np.floating], scores: NDArray[np.floating]) -> NDArray[np.int64]:
+def count_below(
+    marks: NDArray[np.floating],
+    scores: NDArray[np.floating],
+    weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """For each candidate and mark, how many scores are < mark: (c, m), (c, n) -> (c, m).
 
-    ``scores`` is sorted in place. Sorting and searching costs less than m comparisons of n scores
-    from about ten marks on, and little more before.
+    With weights, shape (n,), the weight of those scores. Without, ``scores`` is sorted in place.
+    Sorting and searching costs less than m comparisons of n scores from about ten marks on, and
+    little more before.
     """
-    scores.sort(axis=1)
-    found = np.empty(marks.shape, dtype=np.int64)
+    found = np.empty(marks.shape)
+    if weight is None:
+        scores.sort(axis=1)
+        for c in range(len(marks)):
+            found[c] = scores[c].searchsorted(marks[c])
+        return found
+    order = np.argsort(scores, axis=1)
+    total = np.zeros((len(scores), scores.shape[1] + 1))
+    np.cumsum(weight[order], axis=1, out=total[:, 1:])
     for c in range(len(marks)):
-        found[c] = scores[c].searchsorted(marks[c])
+        found[c] = total[c, scores[c].searchsorted(marks[c], sorter=order[c])]
     return found
 
 
@@ -42,42 +56,65 @@ class FoldCounts:
 
     positive, negative : (c, n_P), (c, n_N), scores of the labelled rows
     below, upto : (c, n_P + n_N), unlabelled rows below, and not above, each labelled row
-    n_unlabeled : int
+    n_unlabeled : number of unlabelled rows, or the sum of their weights
+    weight_positive, weight_negative : (n_P,), (n_N,), or None: ones
     """
 
     positive: NDArray[np.floating]
     negative: NDArray[np.floating]
-    below: NDArray[np.int64]
-    upto: NDArray[np.int64]
-    n_unlabeled: int
+    below: NDArray[np.float64]
+    upto: NDArray[np.float64]
+    n_unlabeled: float
+    weight_positive: NDArray[np.float64] | None = None
+    weight_negative: NDArray[np.float64] | None = None
 
     @classmethod
     def from_labelled(
-        cls, positive: NDArray[np.floating], negative: NDArray[np.floating]
+        cls,
+        positive: NDArray[np.floating],
+        negative: NDArray[np.floating],
+        weight_positive: NDArray[np.float64] | None = None,
+        weight_negative: NDArray[np.float64] | None = None,
     ) -> FoldCounts:
-        shape = (len(positive), positive.shape[1] + negative.shape[1])
-        nothing = np.zeros(shape, dtype=np.int64)
-        return cls(positive, negative, nothing, nothing, 0)
+        nothing = np.zeros((len(positive), positive.shape[1] + negative.shape[1]))
+        return cls(positive, negative, nothing, nothing, 0, weight_positive, weight_negative)
 
     @property
     def marks(self) -> NDArray[np.floating]:
         """Scores of the labelled rows, positive ones first, shape (c, n_P + n_N)."""
         return np.concatenate([self.positive, self.negative], axis=1)
 
-    def with_unlabelled(self, found: NDArray[np.int64], n_unlabeled: int) -> FoldCounts:
+    @functools.cached_property
+    def positive_mass(self) -> NDArray[np.float64]:
+        """Weights of the positive rows, shape (n_P,)."""
+        given = self.weight_positive
+        return np.ones(self.positive.shape[1]) if given is None else given
+
+    @functools.cached_property
+    def negative_mass(self) -> NDArray[np.float64]:
+        """Weights of the negative rows, shape (n_N,)."""
+        given = self.weight_negative
+        return np.ones(self.negative.shape[1]) if given is None else given
+
+    def with_unlabelled(self, found: NDArray[np.float64], n_unlabeled: float) -> FoldCounts:
         """The same with counts of unlabelled rows, shape (c, 2 (n_P + n_N)): below, and upto."""
         below, upto = np.split(found, 2, axis=1)
         return replace(self, below=below, upto=upto, n_unlabeled=n_unlabeled)
 
     def of(self, candidates: NDArray[np.bool_]) -> FoldCounts:
         """The same for some of the candidates."""
-        return FoldCounts(
-            self.positive[candidates],
-            self.negative[candidates],
-            self.below[candidates],
-            self.upto[candidates],
-            self.n_unlabeled,
+        return replace(
+            self,
+            positive=self.positive[candidates],
+            negative=self.negative[candidates],
+            below=self.below[candidates],
+            upto=self.upto[candidates],
         )
+
+    @functools.cached_property
+    def unlabeled_below(self) -> NDArray[np.float64]:
+        """Share of U below each labelled row (ties half), shape (c, n_P + n_N)."""
+        return 0.5 * (self.below + self.upto) / max(self.n_unlabeled, 1e-300)
 
     def risks(self, prior: float | None) -> dict[str, NDArray[np.float64]]:
         """Zero-one R_PN, R_PU, R_NU per candidate, shape (c,); NaN where rows are missing."""
@@ -85,29 +122,32 @@ class FoldCounts:
         missing = np.full(len(self.positive), np.nan)
         out = {"PN": missing, "PU": missing, "NU": missing}
         if n_p and n_n:
-            out["PN"] = 1.0 - self.pn_placements().mean(axis=1)
+            out["PN"] = 1.0 - np.average(self.pn_placements(), axis=1, weights=self.positive_mass)
         if self.n_unlabeled and prior is not None:
-            above = 0.5 * (self.below + self.upto) / self.n_unlabeled  # share of U below each mark
+            below = self.unlabeled_below
             if n_p:
-                out["PU"] = (1.0 - above[:, :n_p].mean(axis=1) - prior / 2) / (1.0 - prior)
+                share = np.average(below[:, :n_p], axis=1, weights=self.positive_mass)
+                out["PU"] = (1.0 - share - prior / 2) / (1.0 - prior)
             if n_n:
-                out["NU"] = (above[:, n_p:].mean(axis=1) - (1.0 - prior) / 2) / prior
+                share = np.average(below[:, n_p:], axis=1, weights=self.negative_mass)
+                out["NU"] = (share - (1.0 - prior) / 2) / prior
         return out
 
     def pn_placements(self) -> NDArray[np.float64]:
         """For each positive the share of negatives below it (ties half), shape (c, n_P)."""
-        out = np.empty(self.positive.shape)
-        ranked = np.sort(self.negative, axis=1)
-        for c in range(len(out)):
-            low = ranked[c].searchsorted(self.positive[c], side="left")
-            high = ranked[c].searchsorted(self.positive[c], side="right")
-            out[c] = 0.5 * (low + high) / self.negative.shape[1]
-        return out
+        n_p, ranked = self.positive.shape[1], self._ranked
+        found = ranked.negative_below + 0.5 * ranked.negative_tied
+        return np.asarray(ranked.unsorted(found)[:, :n_p] / self.negative_mass.sum())
 
     def np_placements(self) -> NDArray[np.float64]:
         """For each negative the share of positives above it (ties half), shape (c, n_N)."""
-        mirrored = FoldCounts(-self.negative, -self.positive, self.below, self.upto, 0)
-        return mirrored.pn_placements()
+        n_p, ranked, total = self.positive.shape[1], self._ranked, self.positive_mass.sum()
+        found = total - ranked.positive_below - 0.5 * ranked.positive_tied
+        return np.asarray(ranked.unsorted(found)[:, n_p:] / total)
+
+    @functools.cached_property
+    def _ranked(self) -> _Ranked:
+        return _Ranked.of(self.marks, self.positive_mass, self.negative_mass)
 
     def unlabeled_spread(self) -> NDArray[np.float64]:
         """Covariance over U of (share of P above u, share of N below u), shape (c, 2, 2).
@@ -115,45 +155,80 @@ class FoldCounts:
         Both are step functions of u that change only at the labelled rows, so the counts between
         neighbouring labelled rows say all.
         """
-        n_p = self.positive.shape[1]
-        marks = np.concatenate([self.positive, self.negative], axis=1)
-        order = np.argsort(marks, axis=1, kind="stable")
-        ranked = np.take_along_axis(marks, order, axis=1)
-        below = np.take_along_axis(self.below, order, axis=1)
-        upto = np.take_along_axis(self.upto, order, axis=1)
-        is_p = order < n_p
-        first = np.diff(ranked, axis=1, prepend=np.nan) != 0
+        r = self._ranked
+        below = np.take_along_axis(self.below, r.order, axis=1)
+        upto = np.take_along_axis(self.upto, r.order, axis=1)
         # cells: before each mark (zero width between tied marks), on each mark, after the last
-        before = np.where(first, below - _shift(upto), 0)
-        on = np.where(first, upto - below, 0)
+        earlier = np.concatenate([np.zeros_like(upto[:, :1]), upto[:, :-1]], axis=1)
+        before = np.where(r.first, below - earlier, 0)
+        on = np.where(r.first, upto - below, 0)
         after = self.n_unlabeled - upto[:, -1:]
-        n_first = np.cumsum(is_p, axis=1) - is_p  # positives strictly earlier in the order
-        p_on, n_on = _tied(ranked, is_p), _tied(ranked, ~is_p)
-        p_total, n_total = max(n_p, 1), max(marks.shape[1] - n_p, 1)
-        n_before = np.cumsum(~is_p, axis=1) - ~is_p
-        share_p = np.concatenate(
-            [n_p - n_first, n_p - n_first - 0.5 * p_on, np.zeros_like(after)], axis=1
-        )
-        share_n = np.concatenate(
-            [n_before, n_before + 0.5 * n_on, np.full_like(after, marks.shape[1] - n_p)], axis=1
-        )
+        n_p, n_n = self.positive_mass.sum(), self.negative_mass.sum()
+        above = n_p - r.positive_below
+        share_p = [above, above - 0.5 * r.positive_tied, np.zeros_like(after)]
+        share_n = [
+            r.negative_below,
+            r.negative_below + 0.5 * r.negative_tied,
+            np.full_like(after, n_n),
+        ]
         weight = np.concatenate([before, on, after], axis=1) / self.n_unlabeled
-        values = np.stack([share_p / p_total, share_n / n_total], axis=1)
+        values = np.stack(
+            [
+                np.concatenate(share_p, axis=1) / (n_p or 1.0),
+                np.concatenate(share_n, axis=1) / (n_n or 1.0),
+            ],
+            axis=1,
+        )
         mean = (values * weight[:, None]).sum(axis=2)
         centred = values - mean[:, :, None]
         out: NDArray[np.float64] = np.einsum("cik,cjk,ck->cij", centred, centred, weight)
         return out
 
 
-def _shift(upto: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The previous mark's count; zero before the first."""
-    return np.concatenate([np.zeros_like(upto[:, :1]), upto[:, :-1]], axis=1)
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Labelled rows of each candidate in ascending order; all arrays have shape (c, n_P + n_N).
 
+    order : where each came from
+    first : whether a row is the first of those that tie with it
+    positive_below, positive_tied : mass of the positives below, and tied with, each row
+    negative_below, negative_tied : the same of the negatives
+    """
 
-def _tied(ranked: NDArray[np.floating], member: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For the first of each run of tied marks: how many members the run has."""
-    out = np.zeros(ranked.shape, dtype=np.int64)
-    for c in range(len(ranked)):
-        _, starts = np.unique(ranked[c], return_index=True)
-        out[c, starts] = np.add.reduceat(member[c].astype(np.int64), starts)
-    return out
+    order: NDArray[np.intp]
+    first: NDArray[np.bool_]
+    positive_below: NDArray[np.float64]
+    positive_tied: NDArray[np.float64]
+    negative_below: NDArray[np.float64]
+    negative_tied: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        marks: NDArray[np.floating],
+        positive: NDArray[np.float64],
+        negative: NDArray[np.float64],
+    ) -> _Ranked:
+        order = np.argsort(marks, axis=1, kind="stable")
+        ranked = np.take_along_axis(marks, order, axis=1)
+        first = np.diff(ranked, axis=1, prepend=np.nan) != 0
+        last = np.concatenate([first[:, 1:], np.ones_like(first[:, :1])], axis=1)
+        place = np.arange(marks.shape[1])
+        start = np.maximum.accumulate(np.where(first, place, 0), axis=1)
+        stop = np.minimum.accumulate(np.where(last, place, len(place))[:, ::-1], axis=1)[:, ::-1]
+        masses = []
+        for mass in (
+            np.concatenate([positive, np.zeros_like(negative)]),
+            np.concatenate([np.zeros_like(positive), negative]),
+        ):
+            total = np.zeros((len(marks), len(place) + 1))
+            np.cumsum(mass[order], axis=1, out=total[:, 1:])
+            below = np.take_along_axis(total, start, axis=1)
+            masses += [below, np.take_along_axis(total, stop + 1, axis=1) - below]
+        return cls(order, first, *masses)
+
+    def unsorted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of the rows in ascending order -> in their own order."""
+        out = np.empty_like(values)
+        np.put_along_axis(out, self.order, values, axis=1)
+        return out

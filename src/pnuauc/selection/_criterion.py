@@ -14,7 +14,7 @@ that sum to one are legal; they differ in variance only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,16 @@ class Criterion:
         error: NDArray[np.float64] = self.std / np.sqrt(np.maximum(n - 1, 1))
         return error
 
+    def without(self, fold: int) -> Criterion:
+        """The same from the other folds; the noise grows with the square root of their number."""
+        kept = np.arange(len(self.fold_risks)) != fold
+        noise = self.noise * np.sqrt(len(kept) / max(kept.sum(), 1))
+        return replace(self, fold_risks=self.fold_risks[kept], noise=float(noise))
+
+    def among(self, candidates: NDArray[np.bool_]) -> Criterion:
+        """The same with the other candidates out of the running."""
+        return replace(self, fold_risks=np.where(candidates, self.fold_risks, np.nan))
+
 
 def validation_risks(
     counts: Sequence[FoldCounts],
@@ -89,7 +99,8 @@ def validation_risks(
     if name not in CRITERIA:
         known = ", ".join(map(repr, CRITERIA))
         raise ValueError(f"validation must be one of {known}; got {name!r}.")
-    parts = np.array([[c.risks(prior)[part] for part in PARTS] for c in counts])  # (K, 3, c)
+    found = [c.risks(prior) for c in counts]
+    parts = np.array([[risks[part] for part in PARTS] for risks in found])  # (K, 3, c)
     if usable is not None and usable.any():
         counts = [c.of(usable) for c in counts]
         parts[:, :, ~usable] = np.nan
@@ -116,8 +127,8 @@ def _weights(
     name: str, counts: Sequence[FoldCounts], prior: float, covariance: NDArray[np.float64]
 ) -> dict[str, tuple[float, float, float]]:
     if name == "paper":
-        n_p = sum(c.positive.shape[1] for c in counts)
-        n_n = sum(c.negative.shape[1] for c in counts)
+        n_p = sum(c.positive_mass.sum() for c in counts)
+        n_n = sum(c.negative_mass.sum() for c in counts)
         pnpu, pnnu = gamma_bar(prior, n_p, n_n)
         return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
     if name == "variance":
@@ -138,18 +149,21 @@ def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> ND
     have_n = any(c.negative.shape[1] for c in counts)
     have_u = prior is not None and all(c.n_unlabeled for c in counts)
     n_p = [c.positive.shape[1] for c in counts]
-    below = [0.5 * (c.below + c.upto) / max(c.n_unlabeled, 1) for c in counts]
     both = [c for c in counts if c.positive.shape[1] and c.negative.shape[1]]
-    p_rows = {0: [c.pn_placements() for c in both]}
-    n_rows = {0: [c.np_placements() for c in both]}
+    p_rows = {0: [(c.pn_placements(), c.positive_mass) for c in both]}
+    n_rows = {0: [(c.np_placements(), c.negative_mass) for c in both]}
     if prior is not None and have_u:
-        p_rows[1] = [share[:, :n] / (1.0 - prior) for share, n in zip(below, n_p, strict=True)]
-        n_rows[2] = [(1.0 - share[:, n:]) / prior for share, n in zip(below, n_p, strict=True)]
+        p_rows[1] = [
+            (c.unlabeled_below[:, :n] / (1.0 - prior), c.positive_mass)
+            for c, n in zip(counts, n_p, strict=True)
+        ]
+        n_rows[2] = [
+            ((1.0 - c.unlabeled_below[:, n:]) / prior, c.negative_mass)
+            for c, n in zip(counts, n_p, strict=True)
+        ]
     for rows, present in ((p_rows, have_p), (n_rows, have_n)):
         if present:
-            _add_projection(
-                total, {part: np.concatenate(r, axis=1) for part, r in rows.items() if r}
-            )
+            _add_projection(total, {part: _joined(r) for part, r in rows.items() if r})
     if prior is not None and have_u and (have_p or have_n):
         spread = np.mean([c.unlabeled_spread().mean(axis=0) for c in counts], axis=0)
         scale = np.array([1.0 / (1.0 - prior), 1.0 / prior])
@@ -158,18 +172,29 @@ def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> ND
     return total
 
 
-def _add_projection(total: NDArray[np.float64], placements: dict[int, NDArray[np.float64]]) -> None:
+_Placements = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def _joined(parts: Sequence[_Placements]) -> _Placements:
+    """Placements, shape (c, n), and weights, shape (n,), of several folds as one."""
+    values, weights = zip(*parts, strict=True)
+    return np.concatenate(values, axis=1), np.concatenate(weights)
+
+
+def _add_projection(total: NDArray[np.float64], placements: dict[int, _Placements]) -> None:
     """Add the covariance of placements over one role's rows, divided by the number of rows."""
-    sizes = {values.shape[1] for values in placements.values()}
+    sizes = {values.shape[1] for values, _ in placements.values()}
     if len(sizes) != 1:  # a fold without the other labelled class: each part on its own
         for part, values in placements.items():
             _add_projection(total, {part: values})
         return
-    (n,) = sizes
     parts = list(placements)
-    stacked = np.stack([placements[part] for part in parts])
-    stacked = stacked - stacked.mean(axis=2, keepdims=True)
-    found = np.einsum("icn,jcn->ij", stacked, stacked) / (stacked.shape[1] * max(n - 1, 1) * n)
+    weight = placements[parts[0]][1]
+    n = float(weight.sum())
+    stacked = np.stack([placements[part][0] for part in parts])
+    stacked = stacked - np.average(stacked, axis=2, weights=weight)[:, :, None]
+    found = np.einsum("icn,jcn,n->ij", stacked, stacked, weight, optimize=True)
+    found /= stacked.shape[1] * max(n - 1, 1) * n
     total[np.ix_(parts, parts)] += found
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-__all__ = ["FoldedRows", "deal_folds"]
+__all__ = ["FoldedRows", "deal_folds", "read_cv"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +37,9 @@ def deal_folds(
     Parameters
     ----------
     rows : dict of role letter -> row numbers
-    cv : int or splitter
-        An int deals the rows of each role out at random. A splitter's ``split(X, labels)`` must
-        give test sets that share no row; rows in no test set are always trained on.
+    cv : int, splitter, or list of (train, test) row numbers
+        An int deals the rows of each role out at random. Test sets must share no row; rows in no
+        test set are always trained on.
     X, labels : ndarray, shapes (n, d) and (n,)
         What a splitter sees as X and y; labels are 1, 0 and NaN.
 
@@ -52,27 +53,37 @@ def deal_folds(
             f"there are {n_positive} positive and {n_negative} negative rows. "
             "Use AUCClassifier with fixed settings instead."
         )
-    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-        if cv < 2:
-            raise ValueError(f"cv must be at least 2 folds; got {cv}.")
-        n_folds = int(min(cv, *labelled))
+    cv = read_cv(cv)
+    if isinstance(cv, int):
+        n_folds = min(cv, *labelled)
         rng = check_random_state(random_state)
         folds = {}
         for role, index in rows.items():
             place = rng.permutation(np.arange(len(index)) % n_folds)
             folds[role] = [index[place == k] for k in range(n_folds)]
         return FoldedRows({r: f for r, f in folds.items() if sum(map(len, f))}, n_folds)
-    if isinstance(cv, str) or not hasattr(cv, "split"):
-        raise ValueError(
-            f"cv must be a number of folds or a splitter with split(X, y); got {cv!r}."
-        )
     return _from_splitter(rows, cv, X, labels)
+
+
+def read_cv(cv: Any) -> Any:
+    """A number of folds, a splitter, or a list of (train, test) row numbers; else an error."""
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv must be at least 2 folds; got {cv}.")
+        return int(cv)
+    if (not hasattr(cv, "split") and not isinstance(cv, (list, tuple))) or isinstance(cv, str):
+        raise ValueError(
+            "cv must be a number of folds, a splitter with split(X, y) or a list of (train, test) "
+            f"row numbers; got {cv!r}."
+        )
+    return cv
 
 
 def _from_splitter(
     rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, labels: Any
 ) -> FoldedRows:
-    tests = [np.asarray(test) for _, test in cv.split(X, labels)]
+    splits = cv if isinstance(cv, (list, tuple)) else cv.split(X, labels)
+    tests = [np.asarray(test) for _, test in splits]
     place = np.full(len(labels), -1)
     for k, test in enumerate(tests):
         if (place[test] >= 0).any():

@@ -20,6 +20,7 @@ from pnuauc.losses import Loss, get_loss
 from pnuauc.selection._choice import (
     Candidates,
     Choice,
+    Rule,
     SelectionReport,
     average,
     explain,
@@ -174,12 +175,16 @@ class TrainedGrid:
             eta = 0, judged by labelled pairs alone
         temperature : of the average, in standard errors of a validation risk
         """
-        criterion = self.judge(validation)
         if selection == "paper":
-            choice = pick(criterion.mean, self.candidates)
+
+            def rule(criterion: Criterion) -> Choice:
+                return pick(criterion.mean, self.candidates)
         else:
-            choice = average(criterion, self.candidates, temperature)
-        return ChosenModel(self, criterion, choice)
+
+            def rule(criterion: Criterion) -> Choice:
+                return average(criterion, self.candidates, temperature)
+
+        return ChosenModel(self, self.judge(validation), rule)
 
     def judge(self, validation: str) -> Criterion:
         """One validation risk per candidate and fold."""
@@ -260,7 +265,12 @@ class ChosenModel:
 
     grid: TrainedGrid
     criterion: Criterion
-    choice: Choice
+    rule: Rule
+
+    @functools.cached_property
+    def choice(self) -> Choice:
+        """The kept candidates and their weights."""
+        return self.rule(self.criterion)
 
     @functools.cached_property
     def _fitted(self) -> Fitted:
@@ -317,7 +327,7 @@ class ChosenModel:
             index = labelled_only[np.nanargmin(self.criterion.mean[labelled_only])]
             other = self._alone(int(index), self.grid.fit_all(np.array([index])))
             correlation = self.grid.rank_correlation(self.model, other)
-        return explain(self.criterion, candidates, self.choice, correlation)
+        return explain(self.criterion, candidates, self.choice, self.rule, correlation)
 
     def table(self) -> dict[str, Any]:
         """Every candidate with its validation risks and weight: ``cv_results_``."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._design import joined
 from pnuauc._rows import Block, Rows
 from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
 from pnuauc.selection._trainers import Fitted
@@ -28,18 +29,21 @@ def count_held_out(
         are not scored, and all their scores are zero
     """
     score = _FoldScores(basis, fitted)
-    marks = {role: score.labelled(rows.get(role)) for role in "PN"}
-    labelled = [FoldCounts.from_labelled(p, n) for p, n in zip(marks["P"], marks["N"], strict=True)]
+    found = {role: score.labelled(rows.get(role)) for role in "PN"}
+    labelled = [
+        FoldCounts.from_labelled(p, n, weight_p, weight_n)
+        for (p, weight_p), (n, weight_n) in zip(found["P"], found["N"], strict=True)
+    ]
     if "U" not in rows:
         return labelled
     wanted = [with_next_above(c.marks) for c in labelled]
 
-    def count(block: Block) -> dict[int, tuple[NDArray[np.int64], int]]:
-        return {k: (score.below(k, part, wanted[k]), len(part)) for k, part in score.parts(block)}
+    def count(block: Block) -> dict[int, tuple[NDArray[np.float64], float]]:
+        return {k: (score.below(k, part, wanted[k]), part.mass) for k, part in score.parts(block)}
 
     nothing: dict[int, Any] = {}
-    found = rows["U"].fold(count, _add_counts, nothing)
-    return [c.with_unlabelled(*found[k]) if k in found else c for k, c in enumerate(labelled)]
+    counted = rows["U"].fold(count, _add_counts, nothing)
+    return [c.with_unlabelled(*counted[k]) if k in counted else c for k, c in enumerate(labelled)]
 
 
 def _add_counts(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
@@ -83,20 +87,26 @@ class _FoldScores:
             out[index] = scores
         return out
 
-    def labelled(self, rows: Rows | None) -> list[NDArray[Any]]:
-        """Scores of a role's rows by fold."""
-        found: list[list[NDArray[Any]]] = [[] for _ in self.places]
+    def labelled(self, rows: Rows | None) -> list[tuple[NDArray[Any], NDArray[Any] | None]]:
+        """Scores of a role's rows, shape (n_candidates, n), and their weights, by fold."""
+        found: list[list[Any]] = [[] for _ in self.places]
         if rows is not None:
-            for parts in rows.map(lambda b: [(k, self.whole(k, p)) for k, p in self.parts(b)]):
-                for k, scores in parts:
-                    found[k].append(scores)
-        nothing = np.zeros((self.n_candidates, 0))
-        return [np.concatenate(parts, axis=1) if parts else nothing for parts in found]
+            for parts in rows.map(
+                lambda b: [(k, self.whole(k, p), p.weight) for k, p in self.parts(b)]
+            ):
+                for k, *scores_and_weight in parts:
+                    found[k].append(scores_and_weight)
+        nothing = [np.zeros((self.n_candidates, 0)), None]
+        out = []
+        for of_fold in found:
+            scores, weights = zip(*(of_fold or [nothing]), strict=True)
+            out.append((np.concatenate(scores, axis=1), joined(weights)))
+        return out
 
-    def below(self, k: int, block: Block, marks: NDArray[Any]) -> NDArray[np.int64]:
+    def below(self, k: int, block: Block, marks: NDArray[Any]) -> NDArray[np.float64]:
         """How many rows lie below each mark, scale by scale: a scale's scores are still in the
         cache when they are sorted."""
-        found = np.zeros(marks.shape, dtype=np.int64)
+        found = np.zeros(marks.shape)
         for index, scores in self.scores(k, block):
-            found[index] = count_below(marks[index], scores)
+            found[index] = count_below(marks[index], scores, block.weight)
         return found

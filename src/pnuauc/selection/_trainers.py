@@ -8,6 +8,7 @@ can be squared.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import operator
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from pnuauc._design import Design, is_matrix_free, joined
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._moments import Moments, moments_of
-from pnuauc._risks import Risk, quadratic_forms
+from pnuauc._risks import QuadraticForm, Risk, quadratic_forms
 from pnuauc._rows import Block, Rows, SomeRows
 from pnuauc._solvers import solve_ridge
 from pnuauc.losses import Loss
@@ -148,14 +149,11 @@ def _solve(
     b = len(next(iter(moments.values())).mean)
     coef = np.full((len(risks), len(alphas), b), np.nan)
     corrected = np.ones((len(risks), len(alphas)), dtype=bool)
-    counts = {role: m.n for role, m in moments.items()}
-    usable = [i for i, r in enumerate(risks) if not drop or r.has_roles(counts)]
-    forms = quadratic_forms([risks[i] for i in usable], moments)
-    for i, form in zip(usable, forms, strict=True):
-        if drop and not form.convex and not form.is_semidefinite():
-            continue
-        if drop:
-            form = replace(form, convex=True)
+    if drop:
+        forms = _with_minimum(risks, moments)
+    else:
+        forms = dict(enumerate(quadratic_forms(risks, moments)))
+    for i, form in forms.items():
         solution = solve_ridge(form, alphas)
         coef[i], corrected[i] = solution.coef, bool(solution.correction)
     flat = coef.reshape(-1, b)
@@ -164,6 +162,29 @@ def _solve(
         total = total + part
     variance = np.einsum("cb,cb->c", flat @ total.covariance, flat)
     return Fitted(flat, np.sqrt(np.maximum(variance, 0.0)), corrected.ravel())
+
+
+def _with_minimum(risks: Sequence[Risk], moments: dict[str, Moments]) -> dict[int, QuadraticForm]:
+    """The forms that have a minimum, by their place among the risks, marked as convex.
+
+    PNU risks of one sign of eta lie on a line that starts at the PN risk, which has a minimum:
+    where one has, so have all between. So the last one that has is found by bisection.
+    """
+    counts = {role: m.n for role, m in moments.items()}
+    usable = [i for i, risk in enumerate(risks) if risk.has_roles(counts)]
+    forms = dict(zip(usable, quadratic_forms([risks[i] for i in usable], moments), strict=True))
+    kept = [i for i in usable if forms[i].convex]
+    for role in "PN":  # eta > 0 adds pairs of positives among themselves, eta < 0 of negatives
+        side = [i for i in usable if i not in kept and _share_within(risks[i], role)]
+        side.sort(key=lambda i: _share_within(risks[i], role))
+        n_good = bisect.bisect_left(side, True, key=lambda i: not forms[i].is_semidefinite())
+        kept += side[:n_good]
+    return {i: replace(forms[i], convex=True) for i in sorted(kept)}
+
+
+def _share_within(risk: Risk, role: str) -> float:
+    """How much a risk subtracts of the pairs within a role."""
+    return -sum(t.coefficient for t in risk.terms if t.first == t.second == role)
 
 
 class RefitTrainer:
