@@ -1,14 +1,22 @@
 """AUCClassifierCV against a literal transcription of the method, and against the floor of two
-passes over a million rows; python -m benchmarks.bench_selection [literal|floor|growth]
+passes over a million rows; python -m benchmarks.bench_selection [literal|floor|growth|solves]
+
+``solves`` is about a small fit: processor time against the bare Cholesky solves of the grid, and,
+with ``--before FOLDER`` (a checkout of another version), against that version in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import tracemalloc
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, process_time
 
 import numpy as np
+from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from pnuauc import AUCClassifierCV, _rows
@@ -171,6 +179,60 @@ def compare_with_floor(rows: int, threads: int, repeats: int) -> None:
         print(f"{dtype:>8} {a:8.1f} {b:8.1f} {a / b:6.2f} {peak:20.0f}")
 
 
+# -- the bare solves of a small fit ---------------------------------------------------------
+
+
+def solve_seconds(b: int = 200) -> float:
+    """Processor time of 475 x 5 definite systems of size b: factorise, solve, nothing else."""
+    rows = np.random.default_rng(0).standard_normal((2 * b, b))
+    quadratic, linear = rows.T @ rows / len(rows), rows[0]
+    start = process_time()
+    for _ in range(5 * len(ETAS) * len(FACTORS)):
+        systems = np.repeat(quadratic[None], len(ALPHAS), axis=0)
+        systems.reshape(len(ALPHAS), -1)[:, :: b + 1] += ALPHAS[:, None]
+        for factor in np.linalg.cholesky(systems):
+            lapack.dpotrs(factor.T, linear)
+    return process_time() - start
+
+
+_SMALL_FIT = """
+import time
+from benchmarks.bench_selection import PRIOR, make_rows
+from pnuauc import AUCClassifierCV
+X, y = make_rows(10, 90, 1000, 20)
+model = AUCClassifierCV("paper", prior=PRIOR, random_state=0).fit(X, y)
+start = time.process_time()
+model.fit(X, y)
+print(time.process_time() - start)
+"""
+
+
+def fit_seconds(folder: str) -> float:
+    """Processor time of a small fit by the version in ``folder``, in a process of its own."""
+    setting = {
+        **os.environ,
+        "PYTHONPATH": str(Path(folder).resolve() / "src"),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-c", _SMALL_FIT]
+    done = subprocess.run(
+        command, cwd=folder, env=setting, check=True, capture_output=True, text=True
+    )
+    return float(done.stdout)
+
+
+def compare_with_solves(before: str | None, repeats: int) -> None:
+    here = str(Path(__file__).parents[1])
+    with threadpool_limits(1):
+        bare = min(solve_seconds() for _ in range(repeats))
+    ours = min(fit_seconds(here) for _ in range(repeats))
+    print("10 P, 90 N, 1,000 U, d = 20, b = 200, 475 candidates x 5 folds, processor time")
+    print(f"ours {ours:.2f} s, bare Cholesky solves {bare:.2f} s, ratio {ours / bare:.2f}")
+    if before:
+        other = min(fit_seconds(before) for _ in range(repeats))
+        print(f"before {other:.2f} s, before / ours {other / ours:.2f}")
+
+
 def growth(rows: int, threads: int) -> None:
     seconds = []
     for n in (rows // 10, rows):
@@ -187,6 +249,7 @@ def growth(rows: int, threads: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", default=["literal", "floor", "growth"])
+    parser.add_argument("--before", help="checkout of another version, for `solves`")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=2)
@@ -195,6 +258,8 @@ def main() -> None:
         compare_with_literal(args.threads, args.repeats)
     if "floor" in args.parts:
         compare_with_floor(args.rows, args.threads, args.repeats)
+    if "solves" in args.parts:
+        compare_with_solves(args.before, args.repeats)
     if "growth" in args.parts:
         growth(args.rows, args.threads)
 
