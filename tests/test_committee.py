@@ -50,6 +50,7 @@ def rebuilt(committee, n_features):
     return found
 
 
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
 def test_check_estimator():
     check_estimator(AutoAUCClassifier(random_state=0, verbose=False), on_skip=None)
 

@@ -122,7 +122,7 @@ def test_frames_of_every_library():
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ([1, 2], "no table"),
+        ([1, 2], "not a table"),
         (np.arange(3.0), "two dimensions"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "more than one column|duplicate"),
     ],

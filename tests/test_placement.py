@@ -102,7 +102,8 @@ def test_the_top_holds_what_is_said(sizes, shift):
 def test_an_uncertain_prior_widens_and_a_stated_interval_is_sharpened():
     places_p, places_n, _, _ = draw(3, 50, 50, 1000, 0.1, 2.5)
     known = place_scores(places_p, places_n, ClassPrior.known(0.1)).top(20, 1000)
-    estimate = ClassPrior(0.1, 0.0, 0.3, 0.95, 0.07, "estimated")
+    grid = np.linspace(0.01, 0.3, 30)
+    estimate = ClassPrior.from_posterior(grid, np.exp(-(((grid - 0.1) / 0.07) ** 2) / 2))
     unsure = place_scores(places_p, places_n, estimate)
     count = unsure.top(20, 1000)
     assert count.high - count.low > known.high - known.low

@@ -73,6 +73,10 @@ class ClassPrior(ShownAsTable):
     weights: Floats | None = field(default=None, repr=False)
     note: str | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        # nearer to an end than one row in a billion is the end, however the prior was made
+        object.__setattr__(self, "value", _checked(min(max(float(self.value), 0.0), 1.0)))
+
     @classmethod
     def known(cls, value: float) -> ClassPrior:
         """A prior without uncertainty."""
