@@ -156,6 +156,9 @@ def recognise(
     counted = pc.value_counts(seen)
     cells, weights = counted.field(0), counted.field(1).to_numpy(zero_copy_only=False)
     reading = None
+    digits = _matches("[0-9]", cells)
+    if weights[digits].sum() < NEARLY_ALL * weights.sum() and not _matches("[iI]nf", cells).any():
+        return _yes_no_form(cells, weights)  # words: no form of numbers or dates need be tried
     if date_format is not None and "%" in date_format:  # 20240131 is a number to anyone else
         reading = _date_form(cells, weights, date_format, present, name)
     reading = reading or _numbers_form(cells, weights, decimal) or _other_form(cells, weights)
@@ -380,7 +383,11 @@ def _other_form(cells: Any, weights: Any) -> Reading | None:
         reading = _reading("number", form, good, cells, weights, words)
         if reading is not None:
             return reading
-    if len(weights) > 20:
+    return _yes_no_form(cells, weights)
+
+
+def _yes_no_form(cells: Any, weights: Any) -> Reading | None:
+    if not 0 < len(weights) <= 20:
         return None
     pc = need("pyarrow.compute")
     lowered = np.asarray(pc.utf8_lower(cells).to_pylist())
