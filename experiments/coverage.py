@@ -19,8 +19,10 @@ from scipy import stats
 from experiments.config import Experiment, Job, Setting
 from experiments.kinds import Kind, together
 from experiments.summary import finished, markdown_table
+from pnuauc.exceptions import PriorRefutedError
 from pnuauc.labels import Roles
 from pnuauc.metrics import ScoreCounts, auc_from_counts
+from pnuauc.metrics._estimate import unbiased_auc
 
 __all__ = ["COVERAGE", "WEIGHTS"]
 
@@ -75,14 +77,18 @@ def run(job: Job) -> list[dict[str, Any]]:
     for _ in range(draws):
         counts = ScoreCounts.from_rows(*draw(rng, sizes, prior, kind))
         for method, values in kept.items():
-            r = auc_from_counts(counts, prior, method)
-            values.append((r.value, r.std_error, r.low, r.high))
+            try:
+                r = auc_from_counts(counts, prior, method)
+            except PriorRefutedError:  # no AUC in [0, 1] fits: an interval that holds nothing
+                values.append((np.nan, np.nan, np.nan, np.nan))
+                continue
+            values.append((r.unbiased, r.std_error, r.low, r.high))
     table = {m: np.array(values) for m, values in kept.items()}
-    best_sd = min(table[m][:, 0].std() for m in singles)
-    best_se = np.min([table[m][:, 1] for m in singles], axis=0)
+    best_sd = min(np.nanstd(table[m][:, 0]) for m in singles)
+    best_se = np.nanmin([table[m][:, 1] for m in singles], axis=0)
     pn = table["pn"][:, 1].mean() if "pn" in table else np.nan
     return [
-        {"method": m.name, "mean_se_over_pn": table[m.name][:, 1].mean() / pn}
+        {"method": m.name, "mean_se_over_pn": np.nanmean(table[m.name][:, 1]) / pn}
         | _summary(table[m.name], true_auc(kind), best_sd, best_se, sizes)
         for m in job.methods
         if m.name in table
@@ -93,19 +99,19 @@ def _summary(
     rows: np.ndarray, truth: float, best_sd: float, best_se: np.ndarray, sizes: tuple[int, int, int]
 ) -> dict[str, float]:
     value, se, low, high = rows.T
-    sd = value.std()
+    sd = np.nanstd(value)
     df = max(min(n for n in sizes if n) - 1, 1)
     return {
         "truth": truth,
         "coverage": np.mean((low <= truth) & (truth <= high)),
         "plain_z": np.mean(np.abs(value - truth) <= stats.norm.ppf(0.975) * se),
         "plain_t": np.mean(np.abs(value - truth) <= stats.t.ppf(0.975, df) * se),
-        "bias_in_sd": (value.mean() - truth) / sd,
+        "bias_in_sd": (np.nanmean(value) - truth) / sd,
         "simulated_sd": sd,
-        "mean_se_over_sd": se.mean() / sd,
-        "rms_se_over_sd": np.sqrt(np.mean(se**2)) / sd,
+        "mean_se_over_sd": np.nanmean(se) / sd,
+        "rms_se_over_sd": np.sqrt(np.nanmean(se**2)) / sd,
         "sd_over_best_single": sd / best_sd,
-        "max_se_over_best_single": np.max(se / best_se),
+        "max_se_over_best_single": np.nanmax(se / best_se),
     }
 
 
@@ -136,7 +142,7 @@ def run_weights(job: Job) -> list[dict[str, Any]]:
         parts = (scores[rows] for rows in (roles.positive, roles.negative, roles.unlabeled))
         matrix = sample_covariance(*parts, prior)
         counts = ScoreCounts.from_rows(roles, scores)
-        values = np.array([auc_from_counts(counts, prior, m).value for m in SINGLE])
+        values = np.array([unbiased_auc(counts, prior, m) for m in SINGLE])
         raw = np.linalg.solve(matrix, np.ones(3))
         steadied = list(auc_from_counts(counts, prior, "combined").weights.values())
         for name, w in (("raw", raw / raw.sum()), ("steadied", np.array(steadied))):

@@ -4,7 +4,8 @@
 behind ``pnuauc fit`` (100 centres; columns are not shuffled) and keeps every number that the report
 states with its interval, beside the truth: the final model's AUC on up to 2,500 other rows of each
 class, the share of positives inside U, and the positives among the 20 highest rows. Rows of the
-method "before" were made from the same draws by the version before this study (commit b617541).
+method "before" were made from the same draws by the version before this study (commit b617541);
+those of "again" are its held-out scores, evaluated by the present estimators.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _auc(positive: NDArray[Any], negative: NDArray[Any]) -> tuple[float, float]:
 
 
 def run(job: Job) -> list[dict[str, Any]]:
-    """One fit by the present version; nothing for the method "before", whose rows are kept."""
+    """One fit by the present version; nothing for the other methods, whose rows are kept."""
     import pandas as pd
     import pyarrow as pa
 
@@ -183,47 +184,54 @@ def _line(rows: list[Row]) -> dict[str, object]:
     }
 
 
-def _pairs(experiment: Experiment, results: Path) -> list[Row]:
-    """Rows of draws that both versions have finished."""
-    rows = finished(experiment, results)
-    draws: dict[tuple[str, str, str], set[str]] = {}
-    for row in rows:
-        draws.setdefault((row["data_set"], row["setting"], row["seed"]), set()).add(row["method"])
-    wanted = {m.name for m in experiment.methods}
-    return [r for r in rows if draws[r["data_set"], r["setting"], r["seed"]] >= wanted]
+def _pairs(experiment: Experiment, results: Path, version: str) -> dict[str, list[Row]]:
+    """Rows of "before" and of another version, on the draws that both have finished."""
+    found: dict[str, dict[tuple[str, ...], Row]] = {"before": {}, version: {}}
+    for row in finished(experiment, results):
+        if row["method"] in found:
+            found[row["method"]][row["data_set"], row["setting"], row["seed"]] = row
+    both = found["before"].keys() & found[version].keys()
+    return {name: [rows[key] for key in sorted(both)] for name, rows in found.items()}
 
 
 def show(experiment: Experiment, results: Path) -> str:
-    """Before and now on the same draws, by labels and by set."""
-    rows = _pairs(experiment, results)
-    if not rows:
-        return "No draw has been finished by both versions yet."
+    """Before and after on the same draws, by labels and by set."""
+    parts = []
+    for method in experiment.methods:
+        pairs = _pairs(experiment, results, method.name)
+        if method.name == "before" or not pairs["before"]:
+            continue
+        parts.append(markdown_table(_by_labels(pairs)))
+        if method.name == "again":
+            parts += ["By set, 10 positives or more:", markdown_table(_by_set(pairs))]
+    return "\n\n".join(parts) or "No draw has been finished by two versions yet."
+
+
+def _by_labels(pairs: dict[str, list[Row]]) -> list[dict[str, object]]:
     lines: list[dict[str, object]] = []
     for name, belongs in GROUPS.items():
-        for method in experiment.methods:
-            part = [
-                r
-                for r in rows
-                if belongs(r) and r["method"] == method.name and r["data_set"] != "stacked"
-            ]
+        for version, rows in pairs.items():
+            part = [r for r in rows if belongs(r) and r["data_set"] != "stacked"]
             if part:
-                lines.append({"labels": name, "version": method.name, **_line(part)})
-    for method in experiment.methods:
-        part = [r for r in rows if r["method"] == method.name and r["data_set"] == "stacked"]
-        if part:
-            lines.append({"labels": "every row twice", "version": method.name, **_line(part)})
-    by_set: list[dict[str, object]] = []
-    for data_set in experiment.data_sets:
-        both = [r for r in rows if r["data_set"] == data_set and _count(r, "P") >= 10]
-        for method in experiment.methods:
-            part = [r for r in both if r["method"] == method.name]
+                lines.append({"labels": name, "version": version, **_line(part)})
+    for version, rows in pairs.items():
+        part = [r for r in rows if r["data_set"] == "stacked"]
+        # "again" has the folds of "before", in which copies were apart
+        if part and "again" not in pairs:
+            lines.append({"labels": "every row twice", "version": version, **_line(part)})
+    return lines
+
+
+def _by_set(pairs: dict[str, list[Row]]) -> list[dict[str, object]]:
+    kept = ("fits", "AUC covers %", "AUC width", "prior covers %", "top 20 covers %")
+    lines: list[dict[str, object]] = []
+    for data_set in sorted({r["data_set"] for r in pairs["before"]} - {"stacked"}):
+        for version, rows in pairs.items():
+            part = [r for r in rows if r["data_set"] == data_set and _count(r, "P") >= 10]
             if part:
                 line = _line(part)
-                kept = ("fits", "AUC covers %", "AUC width", "prior covers %", "top 20 covers %")
-                by_set.append(
-                    {"set": data_set, "version": method.name, **{k: line[k] for k in kept}}
-                )
-    return f"{markdown_table(lines)}\n\nBy set, 10 positives or more:\n\n{markdown_table(by_set)}"
+                lines.append({"set": data_set, "version": version, **{k: line[k] for k in kept}})
+    return lines
 
 
 TRUTH = Kind(

@@ -177,7 +177,7 @@ def fitted(table):
     features = table.drop_columns(["id", "y"])
     encoder = TableEncoder().fit(features)
     X = encoder.transform(features)
-    ranker = AUCClassifier(prior=0.3, n_basis=8, random_state=0).fit(X, Y)
+    ranker = AUCClassifier(prior=0.3, n_centers=8, random_state=0).fit(X, Y)
     return TableModel.from_fitted(encoder, ranker, X, {"label": "y", "ids": ["id"]})
 
 
@@ -362,7 +362,7 @@ def test_grid_search_over_a_pipeline_with_any_index():
     frame = pd.DataFrame({"x": SIGNAL, "b": np.where(SIGNAL > 0, "p", "q")})
     frame.index = RNG.permutation(N) + 1000
     search = GridSearchCV(
-        make_pipeline(TableEncoder(), AUCClassifier(prior=0.3, n_basis=5, random_state=0)),
+        make_pipeline(TableEncoder(), AUCClassifier(prior=0.3, n_centers=5, random_state=0)),
         {"aucclassifier__alpha": [0.1, 1.0]},
         scoring=make_auc_scorer(prior=0.3),
         cv=RoleStratifiedKFold(2),

@@ -24,12 +24,14 @@ from pnuauc.metrics._counts import Floats
 from pnuauc.metrics._interval import t_quantile
 from pnuauc.metrics._moments import PairShares, raw_to_auc
 
-__all__ = ["Conditional", "conditional", "mixture_limits", "role_extremes"]
+__all__ = ["REFUTED", "Conditional", "conditional", "mixture_limits", "role_extremes"]
 
 #: k_r of two Gaussians is .6 to 1; of an outlier that loses to everything, 3.
 USUAL = 1.2
 #: Rows that the usual value counts for.
 USUAL_ROWS = 10.0
+#: Confidence at which a prior under which no AUC in [0, 1] fits is called refuted.
+REFUTED = 0.999
 #: A placement that is 0 or 1 has the variance a (1 - a), three times 4 a (1 - a) / 12.
 _LARGEST = 3.0
 
@@ -167,7 +169,7 @@ def mixture_limits(
     curves = np.stack([part.distribution(grid) for part in parts])
     inside = curves[:, -1] - curves[:, 0]
     tail = (1.0 - level) / 2.0
-    if float(weights @ inside) < tail:
+    if float(weights @ inside) < (1.0 - REFUTED) / 2.0:
         return None
     kept = weights * inside
     kept = kept / kept.sum()

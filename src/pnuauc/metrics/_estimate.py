@@ -13,7 +13,7 @@ from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
 from pnuauc.exceptions import MissingRoleError, PriorRefutedError
 from pnuauc.labels import ROLES
-from pnuauc.metrics._conditional import Conditional, conditional, mixture_limits
+from pnuauc.metrics._conditional import REFUTED, Conditional, conditional, mixture_limits
 from pnuauc.metrics._counts import Floats, ScoreCounts
 from pnuauc.metrics._interval import check_level
 from pnuauc.metrics._moments import SINGLES, PairShares, moments_of, raw_to_auc
@@ -347,7 +347,8 @@ def _known(
 ) -> AUCEstimate:
     """The estimate at one prior, or PN, which needs none."""
     found = ask.at(prior, weights)
-    limits = found.limits(ask.level)
+    # an honest prior is beyond these limits now and then: it is refuted only where it is far beyond
+    limits = found.limits(ask.level) or found.limits(max(ask.level, REFUTED))
     if limits is None:
         assert prior is not None
         raise _refuted(ask, method)
