@@ -228,6 +228,15 @@ def test_folds_deal_every_row_once_and_evenly():
     assert not all(np.array_equal(a, b) for a, b in zip(folds.rows["U"], other.rows["U"]))
 
 
+def test_two_rows_of_a_class_are_enough_and_one_is_not():
+    few = {"P": np.arange(2), "N": np.arange(2, 9), "U": np.arange(9, 30)}
+    assert deal_folds(few, 5, random_state=0).n_folds == 2
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        deal_folds({**few, "P": np.arange(1)}, 5, random_state=0)
+    with pytest.raises(ValueError, match="at least 2 folds"):
+        deal_folds(few, 1, random_state=0)
+
+
 class EveryThird:
     """Row i is held out in fold i mod 3, but for the last six rows, which never are."""
 

@@ -205,6 +205,7 @@ def test_a_risk_is_found_by_its_name():
     assert get_risk("pn") == pn_risk()
     assert get_risk("pu", prior=0.3) == pu_risk(0.3)
     assert get_risk("nu", prior=0.3) == nu_risk(0.3)
+    assert get_risk("pnu", prior=0.3) == pnu_risk(0.0)  # by default labelled rows only
     for eta in (0.6, -0.4):
         assert get_risk("pnu", prior=0.3, eta=eta) == pnu_risk(eta, 0.3)
 
