@@ -6,7 +6,6 @@ driver; all other unlabelled rows are visited where they are.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._extras import need
-from pnuauc._ranges import check_range
+from pnuauc._ranges import LARGEST
 from pnuauc._sources._draw import RowKeys, draw_rows
 from pnuauc._sources._port import Batch, Source
 from pnuauc._sources._unlabeled import AllUnlabeled
 from pnuauc.exceptions import InputError
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
-__all__ = ["FEATURES", "ID", "LABEL", "WEIGHT", "LabelCodes", "as_matrix", "fit_on_source",
+__all__ = ["FEATURES", "ID", "LABEL", "WEIGHT", "LabelCodes", "as_matrix", "check_cells", "fit_on_source",
            "matrix_table", "read_labels"]  # fmt: skip
 
 FEATURES, LABEL, WEIGHT, ID = "features", "label", "weight", "id"
@@ -52,8 +51,18 @@ def matrix_table(columns: Mapping[str, Any], names: Sequence[str]) -> Any:
     return pa.table(made, names=list(names))
 
 
+def check_cells(X: NDArray[Any], where: str) -> NDArray[Any]:
+    """X itself, if it can be computed with; the error names where it comes from."""
+    if X.size and not max(X.max(), -X.min()) <= LARGEST[X.dtype.name]:  # not so for NaN either
+        raise InputError(
+            f"{where} holds NaN, infinity or numbers too large to compute with; fill these cells "
+            "in, drop the rows or rescale the columns."
+        )
+    return X
+
+
 def as_matrix(column: Any, where: str = "X") -> NDArray[Any]:
-    """A column of lists -> shape (n, d), without a copy; missing and infinite cells are refused."""
+    """A column of lists -> shape (n, d), without a copy; missing cells are refused."""
     pa = need("pyarrow")
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -63,11 +72,7 @@ def as_matrix(column: Any, where: str = "X") -> NDArray[Any]:
     n = len(column)
     if n and len(values) % n:
         raise InputError(f"The rows of {where} differ in their number of features.")
-    X = values.to_numpy(zero_copy_only=False).reshape(n, -1 if n else 0)
-    if not np.isfinite(X).all():
-        raise InputError(f"{where} holds NaN or infinity; fill these cells in or drop the rows.")
-    check_range(X)
-    return X
+    return np.asarray(values.to_numpy(zero_copy_only=False).reshape(n, -1 if n else 0))
 
 
 def read_matrix(batch: Batch) -> tuple[NDArray[Any], NDArray[np.float64] | None]:

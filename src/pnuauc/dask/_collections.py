@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pnuauc._extras import need
-from pnuauc._sources._matrix import FEATURES, matrix_table
+from pnuauc._sources._matrix import FEATURES, check_cells, matrix_table
 from pnuauc._sources._parts import slices
 from pnuauc._sources._port import Batch
 from pnuauc.dask._source import DaskSource
@@ -44,14 +44,15 @@ class CollectionReader:
         return {name: part[name] for name in self.columns}
 
     def __call__(self, part: Mapping[str, Any], number: int) -> Iterable[Batch]:
-        name = f"partition {number}"
+        name = f"Dask partition {number}"
         columns = dict(part)
         try:
             if FEATURES in columns:
-                columns[FEATURES] = _as_numbers(columns[FEATURES], self.dtype)
+                X = _as_numbers(columns[FEATURES], self.dtype)
+                columns[FEATURES] = check_cells(X, "the matrix")
             table = matrix_table(columns, self.columns)
         except (TypeError, ValueError) as error:
-            raise InputError(f"Dask {name} cannot be read: {error}") from error
+            raise InputError(f"{name} cannot be read: {error}") from error
         return slices(table, name, number)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from pnuauc._estimators import label_codes
@@ -112,6 +112,12 @@ class DaskAUCClassifierCV(AUCClassifierCV):
             )
         meta = need("pandas", "dask").Series([], dtype=dtype, index=X._meta.index[:0])
         return X.map_partitions(_as_series, function, model, meta=meta)
+
+    def __sklearn_clone__(self) -> DaskAUCClassifierCV:
+        parameters = {n: v for n, v in self.get_params(deep=False).items() if n != "client"}
+        # a connection cannot be copied; everything else is
+        copied = {name: clone(value, safe=False) for name, value in parameters.items()}
+        return type(self)(client=self.client, **copied)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}  # a connection cannot be stored
