@@ -207,7 +207,7 @@ def test_one_grid_gives_what_three_fits_give(basis: str) -> None:
     labels = np.where(sample.y == -1, np.nan, sample.y.astype(float))
     grid = paper_grid(sample.X, labels, 0.25, basis == "linear", 3)
     for selection, validation, risk in (
-        ("paper", "paper", "pnu"),
+        ("paper", "simple", "pnu"),
         ("average", "combined", "pnu"),
         ("paper", "pn", "pn"),
         ("average", "pn", "pn"),

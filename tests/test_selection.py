@@ -13,10 +13,10 @@ from pnuauc import AUCClassifier, AUCClassifierCV
 from pnuauc._basis import GaussianBasis
 from pnuauc._risks import gamma_bar
 from pnuauc.exceptions import CorrectionWarning
-from pnuauc.selection import Candidates, Criterion, deal_folds, pick
-from pnuauc.selection._choice import held_out_gain
+from pnuauc.selection import deal_folds
+from pnuauc.selection._choice import Candidates, held_out_gain, pick
 from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
-from pnuauc.selection._criterion import held_out_covariance
+from pnuauc.selection._criterion import Criterion, held_out_covariance
 from tests.test_estimators import draw
 
 GRID = {"etas": (-0.4, 0.0, 0.6), "alphas": (0.01, 1.0), "widths": ("0.5*median", "median")}
@@ -158,7 +158,7 @@ def test_held_out_covariance_is_that_of_repeated_draws():
 
 
 @pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
-@pytest.mark.parametrize("validation", ["paper", "variance", "combined"])
+@pytest.mark.parametrize("validation", ["simple", "variance", "combined"])
 @pytest.mark.parametrize("setting", ["pn", "pu", "nu", "pnu"])
 @pytest.mark.parametrize("selection", ["paper", "average"])
 def test_every_setting_learns(setting, selection, validation):
@@ -338,7 +338,7 @@ class Fixed:
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("validation", ["paper", "variance", "combined"])
+@pytest.mark.parametrize("validation", ["simple", "variance", "combined"])
 def test_weight_of_two_equals_a_row_twice(loss, validation):
     X, y, X_test, _ = draw(sizes=(9, 12, 40))
     rng = np.random.default_rng(0)

@@ -191,7 +191,7 @@ class TrainedGrid:
         usable, setting, prior = self.usable, self.setting, self.prior
         if validation == "pn":
             usable, setting, prior = usable & (self.candidates.eta == 0), "PN", None
-            validation = "paper"
+            validation = "simple"
         return validation_risks(
             self.counts, self.candidates.eta, setting, prior, validation, usable
         )
