@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils import check_random_state
 
 from pnuauc._basis import MultiscaleBasis
-from pnuauc._committee._forest import Forest
+from pnuauc._committee._forest import Forest, grow_trees
 from pnuauc._committee._models import Gaussians, Part, Slope
 from pnuauc._committee._processes import average_processes
 from pnuauc._committee._views import Look
@@ -200,9 +200,9 @@ class Trees(Member):
         look, share = training.look, _ROUGHER if training.held_back else 1
         if 0 < codes.sum() < len(codes):
             rows, codes = _at_most(rows, codes, _TREE_ROWS, rng)
-            forests = [_grow(look.take(rows).trees, codes, _N_TREES // share, rng)]
+            trees = _grow(look.take(rows).trees, codes, _N_TREES // share, rng)
         else:
-            forests = []
+            trees = []
             own, others = len(rows), training.rows("U")
             known = int(codes[0])
             beside = min(max(_BAG_RATIO * own, _BAG_ROWS), max(len(others) // 3, 1))
@@ -210,14 +210,12 @@ class Trees(Member):
                 drawn = np.sort(rng.choice(others, beside, replace=False))
                 bag = look.take(np.concatenate([rows, drawn])).trees
                 classes = np.repeat([known, 1 - known], [own, beside])
-                forests.append(_grow(bag, classes, _BAG_TREES, rng))
-        return (Part("trees", Forest.from_forests(forests)),)
+                trees += _grow(bag, classes, _BAG_TREES, rng)
+        return (Part("trees", Forest.from_trees(trees)),)
 
 
-def _grow(X: Any, codes: NDArray[Any], n_trees: int, rng: np.random.RandomState) -> Any:
-    leaf = max(1, len(codes) // 1000)
-    seed = int(rng.randint(2**31 - 1))
-    return ExtraTreesClassifier(n_trees, min_samples_leaf=leaf, random_state=seed).fit(X, codes)
+def _grow(X: Any, codes: NDArray[Any], n_trees: int, rng: np.random.RandomState) -> list[Any]:
+    return grow_trees(X, codes, n_trees, rng, leaf=max(1, len(codes) // 1000))
 
 
 def _at_most(
