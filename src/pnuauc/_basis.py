@@ -212,7 +212,6 @@ class MultiscaleBasis(_CenterBasis):
     ----------
     centers_ : ndarray or CSR, shape (b, d)
     widths_ : ndarray, shape (k,)
-    median_distance_ : float or None
     """
 
     def __init__(
@@ -235,7 +234,7 @@ class MultiscaleBasis(_CenterBasis):
         values = np.array(widths, dtype=np.float64)
         basis = cls(centers.shape[0], values.tolist())
         basis._restore(centers)
-        basis.widths_, basis.median_distance_ = values, None
+        basis.widths_ = values
         return basis
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> MultiscaleBasis:
@@ -246,7 +245,6 @@ class MultiscaleBasis(_CenterBasis):
             raise ValueError("widths must name at least one width.")
         relative = any(r for _, r in parsed)
         median = median_distance(X, self.random_state, sample_weight) if relative else 1.0
-        self.median_distance_ = median if relative else None
         self.widths_ = np.array([f * median if r else f for f, r in parsed])
         return self
 
