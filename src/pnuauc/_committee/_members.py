@@ -26,6 +26,7 @@ from pnuauc._committee._forest import Forest, grow_trees
 from pnuauc._committee._models import Gaussians, Part, Slope
 from pnuauc._committee._processes import average_processes
 from pnuauc._committee._views import Look
+from pnuauc._rows import RowsElsewhere
 from pnuauc.selection import FoldedRows, TrainedGrid
 
 __all__ = ["MEMBERS", "Member", "Situation", "Training"]
@@ -100,6 +101,9 @@ class Training:
     n_threads : int
     held_back : bool
         Whether a fold was left out; such fits serve comparisons only and may be rougher.
+    elsewhere : RowsElsewhere, optional
+        All unlabelled rows, where those in memory are a draw; members that make use of more
+        visit them there.
     """
 
     look: Look
@@ -108,6 +112,7 @@ class Training:
     seed: int
     n_threads: int = 1
     held_back: bool = False
+    elsewhere: RowsElsewhere | None = None
 
     def rows(self, role: str) -> Rows:
         """Row numbers of a role, all folds."""
@@ -121,7 +126,7 @@ class Training:
             for role, lists in self.folds.rows.items()
         }
         folds = FoldedRows(rest, self.folds.n_folds - 1)
-        return replace(self, folds=folds, held_back=True)
+        return replace(self, folds=folds, held_back=True, elsewhere=None)
 
     def classes(self) -> tuple[Rows, NDArray[np.int8]]:
         """Labelled rows and their class, 1 or 0."""
@@ -159,7 +164,10 @@ class KernelAverage(Member):
         return "components" if look.view.is_sparse else "squashed"
 
     def _chosen(self, training: Training) -> Any:
-        rows = getattr(training.look, self._reads(training.look))
+        look, reads = training.look, self._reads(training.look)
+        rows, elsewhere = getattr(look, reads), training.elsewhere
+        if elsewhere is not None:
+            elsewhere = elsewhere.through(getattr(look.view, reads))
         basis = MultiscaleBasis(_N_CENTERS, _WIDTHS, random_state=training.seed).fit(rows)
         setting = "".join(role for role in "PNU" if role in training.folds.rows)
         grid = TrainedGrid.from_arrays(
@@ -170,6 +178,7 @@ class KernelAverage(Member):
             _ALPHAS,
             training.prior,
             n_threads=training.n_threads,
+            elsewhere=elsewhere,
         )
         return grid.train().choose("average", "combined")
 
