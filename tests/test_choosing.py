@@ -292,3 +292,34 @@ def test_held_out_scores_are_those_of_models_that_did_not_see_the_fold():
         scores = features @ coef
         expected = 1 - wins(scores[held["P"]], scores[held["N"]]).mean()
         assert risks[k] == pytest.approx(expected)
+
+
+def test_a_fold_without_unlabelled_rows_leaves_labelled_pairs():
+    folds = folds_of(sizes=((4, 6, 30), (5, 6, 0)))
+    found = held_out_covariance(counts_of(folds), 0.3)
+    np.testing.assert_allclose(found, held_out_covariance(counts_of(folds), None))
+    assert found[0, 0] > 0
+
+
+@pytest.mark.parametrize(("role", "part"), [("P", "PU"), ("N", "NU")])
+def test_one_labelled_class_is_judged_against_unlabelled_rows(role, part):
+    """Held-out risks by brute force; nothing is made up for the class that is not there."""
+    rng = np.random.default_rng(0)
+    sign = 1 if role == "P" else -1
+    X = rng.standard_normal((50, 2)) + sign * (np.arange(50) < 12)[:, None]
+    rows = {role: np.arange(12), "U": np.arange(12, 50)}
+    basis = MultiscaleBasis(6, ("median",), random_state=0).fit(X)
+    folds = deal_folds(rows, 3, random_state=0)
+    grid = TrainedGrid.from_arrays(X, folds, basis, (float(sign),), (1.0,), 0.2).train()
+    risks, features = grid.judge("combined").fold_risks[:, 0], basis.scale(0).features(X)
+    for k, (fitted, counts) in enumerate(zip(grid.fitted, grid.counts)):
+        scores = features @ fitted.coef[0]
+        labelled, unlabelled = (scores[folds.rows[r][k]] for r in (role, "U"))
+        assert (counts.positive.shape[1], counts.negative.shape[1]) == (
+            (len(labelled), 0) if role == "P" else (0, len(labelled))
+        )
+        assert counts.n_unlabeled == len(unlabelled)
+        won = wins(labelled, unlabelled).mean()
+        expected = (1 - won - 0.1) / 0.8 if role == "P" else (won - 0.4) / 0.2
+        assert risks[k] == pytest.approx(expected)
+    assert grid.setting == part
