@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export PNUAUC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types layers unit coverage docs lowest mutants attack dist clean
+.PHONY: demo test test-engines lint types layers unit coverage docs lowest mutants attack dist clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -38,6 +38,11 @@ PYTEST := -m pytest -n 2 --dist loadfile -q
 
 unit: $(STAMP)
 	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term:skip-covered
+
+# Real clusters, workers and executors killed: minutes. Needs Java 17 for Spark.
+test-engines: $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable ".[dev,spark]"
+	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python -m pytest -q tests/test_dask.py tests/test_spark.py
 
 coverage: $(STAMP)
 	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage

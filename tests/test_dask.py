@@ -23,6 +23,9 @@ distributed = pytest.importorskip("distributed", reason="needs pip install 'pnua
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 import pandas as pd  # noqa: E402
+
+from pnuauc.dask import DaskAUCClassifierCV, auc_estimate, compare_auc  # noqa: E402
+from pnuauc.dask import _source as dask_source  # noqa: E402
 from tests.engine_tables import (  # noqa: E402
     SETTINGS,
     a_table,
@@ -32,9 +35,6 @@ from tests.engine_tables import (  # noqa: E402
     fitted_in_memory,
     slow_engines,
 )
-
-from pnuauc.dask import DaskAUCClassifierCV, auc_estimate, compare_auc  # noqa: E402
-from pnuauc.dask import _source as dask_source  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning:distributed")
 
@@ -183,6 +183,8 @@ def test_collections_must_match():
         model.fit(X, y)
     with pytest.raises(InputError, match="cannot be read"):
         model.fit(features.assign(x0="text"), labels)
+    with pytest.raises(ValueError, match="squared loss"):
+        clone(model).set_params(loss="logistic").fit(features, labels)
     with pytest.raises(ValueError, match="continuous"):
         model.fit(features, features["x0"])
     many = dd.from_pandas(pd.DataFrame(a_table(4000)[0], columns=list("abc")), npartitions=5)
@@ -202,9 +204,7 @@ def dying(folder, X, y, visit, rows=200):
         return X[i * rows : (i + 1) * rows]
 
     made = dask.delayed(part, pure=False)
-    chunks = [
-        da.from_delayed(made(i), (rows, X.shape[1]), X.dtype) for i in range(len(X) // rows)
-    ]
+    chunks = [da.from_delayed(made(i), (rows, X.shape[1]), X.dtype) for i in range(len(X) // rows)]
     return da.concatenate(chunks), da.from_array(y, chunks=rows)
 
 

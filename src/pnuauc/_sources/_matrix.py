@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._design import MATRIX_FREE_ABOVE
 from pnuauc._extras import need
 from pnuauc._ranges import LARGEST
 from pnuauc._sources._draw import RowKeys, draw_rows
@@ -20,9 +21,20 @@ from pnuauc._sources._port import Batch, Source
 from pnuauc._sources._unlabeled import AllUnlabeled
 from pnuauc.exceptions import InputError
 from pnuauc.labels import UNLABELED, Roles, read_roles
+from pnuauc.losses import get_loss
 
-__all__ = ["FEATURES", "ID", "LABEL", "WEIGHT", "LabelCodes", "as_matrix", "check_cells", "fit_on_source",
-           "matrix_table", "read_labels"]  # fmt: skip
+__all__ = [
+    "FEATURES",
+    "ID",
+    "LABEL",
+    "WEIGHT",
+    "LabelCodes",
+    "as_matrix",
+    "check_cells",
+    "fit_on_source",
+    "matrix_table",
+    "read_labels",
+]
 
 FEATURES, LABEL, WEIGHT, ID = "features", "label", "weight", "id"
 #: Unlabelled rows that come to the driver: centres, prior and threshold rest on them.
@@ -152,11 +164,21 @@ def _add_counts(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
 
 def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]) -> Any:
     """Fit an :class:`AUCClassifierCV` to a source with the columns of this module."""
+    if get_loss(estimator.loss).name != "squared":
+        raise ValueError(
+            f"loss={estimator.loss!r} visits the rows many times and keeps a score of each; tables "
+            "in partitions are fitted with the squared loss, which needs their moments only."
+        )
     codes, roles, n_rows = read_labels(source, **label_codes)
     names = source.schema.names
     keys = RowKeys((ID,) if ID in names else (FEATURES,))
     drawn = draw_rows(source, keys, codes, DRAWN_ROWS, n_rows[UNLABELED])
     X, weight = read_matrix(Batch(drawn.table, "X"))
+    if estimator.basis == "identity" and X.shape[1] > MATRIX_FREE_ABOVE:
+        raise ValueError(
+            f"The linear model of {X.shape[1]} columns keeps all rows; tables in partitions are "
+            f"fitted with at most {MATRIX_FREE_ABOVE} columns, or with another basis."
+        )
     known = Roles(drawn.codes, roles.positive_label, roles.negative_label, roles.announcement)
     unlabeled = drawn.codes == UNLABELED
     elsewhere = AllUnlabeled(source, read_matrix, codes, keys, drawn.order[unlabeled])

@@ -45,7 +45,9 @@ def _labelled(
 ) -> tuple[Roles, NDArray[np.float64]]:
     """Roles and scores, shape (columns, n), of the labelled rows."""
     gather = functools.partial(_gather, codes=codes, names=names)
-    found = source.select([LABEL, *names]).fold(gather, _side_by_side, np.empty((1 + len(names), 0)))
+    found = source.select([LABEL, *names]).fold(
+        gather, _side_by_side, np.empty((1 + len(names), 0))
+    )
     return Roles(found[0].astype(np.int8)), found[1:]
 
 

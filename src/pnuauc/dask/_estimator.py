@@ -120,7 +120,8 @@ class DaskAUCClassifierCV(AUCClassifierCV):
         return type(self)(client=self.client, **copied)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "client": None}  # a connection cannot be stored
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        return state | {"client": None}  # a connection cannot be stored
 
 
 def _scores(X: Any, model: AUCClassifierCV) -> Any:

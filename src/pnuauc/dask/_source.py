@@ -94,9 +94,7 @@ class DaskSource:
         load = dask.delayed(_load, pure=False)
         return load(cloudpickle.dumps(job), dask_key_name=f"pnuauc-job-{run}"), run
 
-    def _tasks(
-        self, function: Callable[..., Any], job: Any, run: str, numbers: range
-    ) -> list[Any]:
+    def _tasks(self, function: Callable[..., Any], job: Any, run: str, numbers: range) -> list[Any]:
         delayed = need("dask", "dask").delayed(function, pure=False)
         return [
             delayed(
