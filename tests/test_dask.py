@@ -89,6 +89,21 @@ def test_worker_processes_give_the_model_of_memory(cluster):
     np.testing.assert_array_equal(labels_found, here.predict(X))
 
 
+def test_a_label_column_may_be_read_in_other_pieces_than_the_matrix(tmp_path):
+    """Dask joins small files where few columns are wanted."""
+    X, y = a_table(600)
+    whole = pd.DataFrame(X, columns=list("abc")).assign(y=y)
+    for i in range(6):
+        whole[100 * i : 100 * (i + 1)].to_parquet(tmp_path / f"{i}.parquet")
+    table = dd.read_parquet(tmp_path)
+    features, labels = table[list("abc")], table["y"]
+    assert len(features.to_delayed()) != len(labels.to_delayed()), "otherwise nothing is tested"
+    model = DaskAUCClassifierCV(**SETTINGS).fit(features, labels)
+    assert_same_model(model, fitted_in_memory(X, y))
+    scores = model.decision_function(features)
+    assert auc_estimate(labels, scores, 0.3) == auc_in_memory(y, scores.compute(), 0.3)
+
+
 def test_weights_count_as_repetitions():
     X, y = a_table(600)
     weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
@@ -176,9 +191,9 @@ def test_collections_must_match():
     features, labels = frame(X, y)
     model = DaskAUCClassifierCV(**SETTINGS)
     with pytest.raises(ValueError, match="different numbers of partitions"):
-        model.fit(features, labels.repartition(npartitions=2))
+        model.fit(features, da.from_array(y, chunks=300))
     with pytest.raises(InputError, match="different numbers of rows"):
-        model.fit(features[features["x0"] > 0], labels)
+        model.fit(features[features["x0"] > 0], da.from_array(y, chunks=120))
     with pytest.raises(TypeError, match="Dask DataFrame, Series or Array"):
         model.fit(X, y)
     with pytest.raises(InputError, match="cannot be read"):

@@ -21,12 +21,13 @@ class PartReader(Protocol):
         """Names and types of the columns."""
         ...
 
-    def select(self, columns: Sequence[str]) -> PartReader:
-        """The same with these columns only."""
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns."""
         ...
 
-    def needed(self, part: Any) -> Any:
-        """What of a part must be computed for the columns."""
+    def select(self, columns: Sequence[str]) -> PartReader:
+        """The same with these columns only."""
         ...
 
     def __call__(self, part: Any, number: int) -> Iterable[Batch]: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,15 +19,18 @@ __all__ = ["collection_source", "feature_names", "is_collection"]
 
 
 @dataclass(frozen=True)
-class CollectionReader:
-    """A dict of partitions, one of each collection -> batches.
+class PartitionReader:
+    """A partition -> batches, in the task that has it.
 
-    columns : names of the columns, which are the keys of a part
+    columns : names of the columns of ``_sources._matrix`` that are wanted
+    places : of each, the name (of the matrix, the names) in a DataFrame; None where a partition is
+        a dict of arrays by the names in ``columns``
     n_features : columns of the matrix
     dtype : of the matrix
     """
 
     columns: tuple[str, ...]
+    places: Mapping[str, Any] | None
     n_features: int = 0
     dtype: str = "float64"
 
@@ -37,15 +40,13 @@ class CollectionReader:
         features = pa.list_(pa.from_numpy_dtype(np.dtype(self.dtype)), self.n_features)
         return pa.schema([(c, features if c == FEATURES else pa.null()) for c in self.columns])
 
-    def select(self, columns: Sequence[str]) -> CollectionReader:
+    def select(self, columns: Sequence[str]) -> PartitionReader:
         return replace(self, columns=tuple(columns))
 
-    def needed(self, part: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: part[name] for name in self.columns}
-
-    def __call__(self, part: Mapping[str, Any], number: int) -> Iterable[Batch]:
+    def __call__(self, part: Any, number: int) -> Iterable[Batch]:
         name = f"Dask partition {number}"
-        columns = dict(part)
+        places = self.places or {column: column for column in self.columns}
+        columns = {column: part[places[column]] for column in self.columns}
         try:
             if FEATURES in columns:
                 X = _as_numbers(columns[FEATURES], self.dtype)
@@ -73,20 +74,60 @@ def collection_source(client: Any, **collections: Any) -> DaskSource:
                 f"The {name} must be a Dask DataFrame, Series or Array; got "
                 f"{type(collection).__name__}. For rows in memory take the estimator of pnuauc."
             )
-    given = _aligned(given)
-    parts = {name: _partitions(collection) for name, collection in given.items()}
+    matrix = given.get(FEATURES)
+    n_features = 0 if matrix is None else int(matrix.shape[1])
+    reader = PartitionReader(tuple(given), None, n_features, _dtype(matrix))
+    if any(hasattr(collection, "chunks") for collection in given.values()):
+        return DaskSource(_from_arrays(given), reader, client)
+    cut, places = _from_frames(given)
+    return DaskSource(cut, replace(reader, places=places), client)
+
+
+def _from_frames(given: Mapping[str, Any]) -> tuple[Callable[..., list[Any]], dict[str, Any]]:
+    """(columns -> partitions, where each column is in them).
+
+    All are put into one DataFrame: taken by itself, a column may be cut otherwise, as Dask joins
+    files of which little is read.
+    """
+    frame: Any = None
+    places: dict[str, Any] = {}
+    for name, collection in given.items():
+        if name == FEATURES:
+            frame, places[name] = collection, list(collection.columns)
+            continue
+        places[name] = f"__pnuauc_{name}__"
+        if frame is None:
+            frame = collection.to_frame(name=places[name])
+        else:
+            frame = frame.assign(**{places[name]: collection})
+
+    def cut(columns: Sequence[str]) -> list[Any]:
+        wanted = [places[name] for name in columns]
+        names = [n for place in wanted for n in (place if isinstance(place, list) else [place])]
+        return list(frame[names].to_delayed())
+
+    return cut, places
+
+
+def _from_arrays(given: Mapping[str, Any]) -> Callable[..., list[Any]]:
+    """columns -> partitions, each a dict with a piece of every collection."""
+    chunked = _aligned(
+        {n: c if hasattr(c, "chunks") else c.to_dask_array() for n, c in given.items()}
+    )
+    parts = {name: list(collection.to_delayed().ravel()) for name, collection in chunked.items()}
     counts = {name: len(found) for name, found in parts.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{name} {n}" for name, n in counts.items())
         raise ValueError(
             f"Collections that belong together have different numbers of partitions ({found}); "
-            "take them from one DataFrame, or repartition them."
+            "take them from one DataFrame, or rechunk them."
         )
-    rows = [dict(zip(parts, row, strict=True)) for row in zip(*parts.values(), strict=True)]
-    matrix = given.get(FEATURES)
-    n_features = 0 if matrix is None else int(matrix.shape[1])
-    reader = CollectionReader(tuple(given), n_features, _dtype(matrix))
-    return DaskSource(rows, reader, client)
+
+    def cut(columns: Sequence[str]) -> list[Any]:
+        rows = zip(*(parts[name] for name in columns), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    return cut
 
 
 def is_collection(value: Any) -> bool:
@@ -113,11 +154,6 @@ def _aligned(given: dict[str, Any]) -> dict[str, Any]:
             cut = collection.chunks[0] if cut is None else cut
         out[name] = collection
     return out
-
-
-def _partitions(collection: Any) -> list[Any]:
-    parts = collection.to_delayed()
-    return list(parts.ravel()) if hasattr(parts, "ravel") else list(parts)
 
 
 def _dtype(matrix: Any) -> str:

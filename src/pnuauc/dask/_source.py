@@ -8,7 +8,7 @@ import itertools
 import pickle
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -37,12 +37,13 @@ class DaskSource:
 
     Attributes
     ----------
-    parts : list of what a task is given: Delayed objects, or plain values that name a part
+    cut : callable(names of columns) -> list of what a task is given: Delayed objects, or plain
+        values that name a part
     read : PartReader
     client : distributed.Client, or None: the default client, or else Dask's scheduler of threads
     """
 
-    parts: Sequence[Any]
+    cut: Callable[[Sequence[str]], list[Any]]
     read: PartReader
     client: Any = None
 
@@ -63,7 +64,7 @@ class DaskSource:
         """Merge the summaries of all batches, those of neighbours first: a tree of width 4."""
         job, run = self._shipped(Job(self.read, summarise, merge))
         delayed = need("dask", "dask").delayed(_merge, pure=False)
-        level = self._tasks(_summary, job, run, range(len(self.parts)))
+        level = self._tasks(_summary, job, run, enumerate(self.cut(self.read.columns)))
         for depth in itertools.count(1):
             if len(level) <= 1:
                 break
@@ -80,10 +81,11 @@ class DaskSource:
 
     def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
         """function(batch) for every batch, in order; a few partitions at a time."""
-        for start in range(0, len(self.parts), MAP_WINDOW):
+        parts = list(enumerate(self.cut(self.read.columns)))
+        for start in range(0, len(parts), MAP_WINDOW):
             job, run = self._shipped(Job(self.read, function, _never))
-            numbers = range(start, min(start + MAP_WINDOW, len(self.parts)))
-            for found in self._computed(self._tasks(_results, job, run, numbers)):
+            some = parts[start : start + MAP_WINDOW]
+            for found in self._computed(self._tasks(_results, job, run, some)):
                 yield from found
 
     def _shipped(self, job: Job) -> tuple[Any, str]:
@@ -94,16 +96,13 @@ class DaskSource:
         load = dask.delayed(_load, pure=False)
         return load(cloudpickle.dumps(job), dask_key_name=f"pnuauc-job-{run}"), run
 
-    def _tasks(self, function: Callable[..., Any], job: Any, run: str, numbers: range) -> list[Any]:
+    def _tasks(
+        self, function: Callable[..., Any], job: Any, run: str, parts: Iterable[tuple[int, Any]]
+    ) -> list[Any]:
         delayed = need("dask", "dask").delayed(function, pure=False)
         return [
-            delayed(
-                self.read.needed(self.parts[number]),
-                number,
-                job,
-                dask_key_name=f"pnuauc-partition-{number}-{run}",
-            )
-            for number in numbers
+            delayed(part, number, job, dask_key_name=f"pnuauc-partition-{number}-{run}")
+            for number, part in parts
         ]
 
     def _computed(self, tasks: list[Any]) -> list[Any]:
