@@ -19,7 +19,7 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-from attack.faults import WAYS, attack_replacement, count_calls
+from attack.faults import attack_replacement, count_calls
 from pnuauc._cli._app import app
 from pnuauc.exceptions import OutputError
 from pnuauc.io._after_kill import finish_commits
@@ -71,7 +71,7 @@ def refuse():
 
 @posix
 @pytest.mark.parametrize(
-    ("how", "existing"), [("kill", 2), *((how, n) for how in WAYS[1:] for n in (0, 2, 3))]
+    ("how", "existing"), [("kill", 2), ("kill all", 0), ("kill all", 3), ("error", 2)]
 )
 def test_a_fault_at_every_call(tmp_path, how, existing):
     """Killed, or out of space, before or after each call that changes the disk."""
