@@ -18,6 +18,7 @@ from pnuauc._extras import need
 from pnuauc._row_hash import Keys, shuffled
 from pnuauc._sources._keys import table_keys
 from pnuauc._sources._port import Batch, Source
+from pnuauc.io._cells import is_text
 from pnuauc.labels import UNLABELED
 
 __all__ = ["Drawn", "RowKeys", "draw_rows"]
@@ -61,8 +62,8 @@ class Drawn:
         Place in the draw, and a hash of the whole row that settles ties between equal places.
     part, row : ndarray of int64, shape (n,)
         Number of the file, and of the row in it, from 0.
-    n_unlabeled : int
-        Unlabelled rows that were looked at, drawn or not.
+    spans : dict of column name -> (smallest, largest)
+        Of columns that hold whole numbers in every row that was looked at, drawn or not.
     """
 
     table: Any
@@ -71,7 +72,7 @@ class Drawn:
     content: Keys
     part: NDArray[np.int64]
     row: NDArray[np.int64]
-    n_unlabeled: int
+    spans: dict[str, tuple[int, int]]
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -146,8 +147,22 @@ def _look(
         table_keys(table, sorted(table.column_names)),
         np.full(len(kept), batch.part, dtype=np.int64),
         batch.first_row + kept.astype(np.int64),
-        int(unlabeled.sum()),
+        {name: span for name in whole.column_names if (span := _span(whole.column(name)))},
     )
+
+
+def _span(values: Any) -> tuple[int, int] | None:
+    """(smallest, largest) of whole numbers, also where they are text; None of anything else."""
+    pa, pc = need("pyarrow"), need("pyarrow.compute")
+    if is_text(values.type) and len(values) and str(values[0])[-1:].isdigit():
+        try:
+            values = values.cast(pa.int64())
+        except pa.ArrowInvalid:
+            return None
+    if not pa.types.is_integer(values.type) or values.null_count or not len(values):
+        return None
+    found = pc.min_max(values).as_py()
+    return found["min"], found["max"]
 
 
 def _joined(a: Drawn | None, b: Drawn | None, at_most: int) -> Drawn | None:
@@ -157,6 +172,10 @@ def _joined(a: Drawn | None, b: Drawn | None, at_most: int) -> Drawn | None:
     table = need("pyarrow").concat_tables([a.table, b.table]).unify_dictionaries()
     if table.num_columns and table.column(0).num_chunks > _MANY_CHUNKS:
         table = table.combine_chunks()
-    both = Drawn(table, **arrays, n_unlabeled=a.n_unlabeled + b.n_unlabeled)
+    spans = {
+        name: (min(a.spans[name][0], b.spans[name][0]), max(a.spans[name][1], b.spans[name][1]))
+        for name in a.spans.keys() & b.spans.keys()
+    }
+    both = Drawn(table, **arrays, spans=spans)
     n_unlabeled = int((both.codes == UNLABELED).sum())
     return both.smallest(at_most) if n_unlabeled > 2 * at_most + 1000 else both

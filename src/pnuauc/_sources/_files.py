@@ -187,6 +187,16 @@ class FileSource(LocalSource):
         return replace(self, schema=chosen)
 
     @property
+    def part_names(self) -> list[str]:
+        """Files by their number."""
+        return [str(file.path) for file in self.files]
+
+    @property
+    def untyped(self) -> bool:
+        """Whether some file says nothing of types: cells are text, and what they say is found."""
+        return any(file.kind in {"csv", "tsv"} for file in self.files)
+
+    @property
     def n_rows(self) -> int | None:
         """Rows of all files, once they were visited."""
         counts = [file.n_rows for file in self.files]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pnuauc._study._crossfit import evaluation_rows
 from pnuauc.exceptions import InputError
-from pnuauc.labels import Roles
+from pnuauc.labels import RoleCounts, Roles
 from pnuauc.priors import PRIORS, ClassPrior, default_prior, prior_in_population, read_prior
 from pnuauc.priors._conversion import prior_in_rows
 from pnuauc.priors._resolve import resolve_prior
@@ -49,7 +49,7 @@ def find_prior(
     return replace(prior, source=f"{prior.source} {sampled}")
 
 
-def prior_findings(prior: ClassPrior | None, roles: Roles) -> dict[str, Any] | None:
+def prior_findings(prior: ClassPrior | None, roles: Roles | RoleCounts) -> dict[str, Any] | None:
     """The prior inside U, and what it makes of all rows if U is what was left unlabelled."""
     if prior is None:
         return None
