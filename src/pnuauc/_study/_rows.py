@@ -102,7 +102,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     check_enough(counts, columns.label)
     kept = [name for name in source.schema.names if name not in columns.drop]
     features = [name for name in kept if name not in (columns.label, *columns.ids)]
-    keys = RowKeys(tuple(sorted(columns.ids or features)), seed)
+    keys = RowKeys(tuple(sorted(columns.ids or features)), seed, bool(columns.ids))
     drawn = draw_rows(source.select(kept), keys, labels, at_most, counts.n_unlabeled)
     roles = Roles(drawn.codes, counts.positive_label, counts.negative_label, counts.announcement)
     if getattr(source, "untyped", False):
@@ -120,7 +120,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         drawn.row,
         counts,
         tuple(notes),
-        Origin(source, labels, keys, drawn.order[roles.unlabeled]) if is_draw else None,
+        Origin(source, labels, keys, drawn.key[roles.unlabeled]) if is_draw else None,
     )
 
 
