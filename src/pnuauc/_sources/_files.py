@@ -5,8 +5,8 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -159,14 +159,16 @@ class FileSource(LocalSource):
     files : list of TableFile
     schema : pyarrow.Schema
         Types that the columns of all files fit; made by :meth:`open`.
+    name : str
+        What messages call the table.
     """
 
     files: list[TableFile]
     schema: Any
+    name: str = "table"
     n_threads: int = 1
     seen: Callable[[int], None] | None = None
     batch_rows: int = BATCH_ROWS
-    _partitions: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -176,10 +178,16 @@ class FileSource(LocalSource):
         **settings: Any,
     ) -> FileSource:
         """Find the files and settle the types of their columns."""
-        files = find_files(paths, options)
+        given = list(paths)
+        files = find_files(given, options)
         partitions = _partition_types(files)
         schema = settled_schema([(str(f.path), f.schema()) for f in files], partitions)
-        return cls(files, schema, _partitions=partitions, **settings)
+        more = f" and {len(given) - 1} more" if len(given) > 1 else ""
+        return cls(files, schema, f"{given[0]}{more}", **settings)
+
+    def one_by_one(self) -> list[FileSource]:
+        """Each file as a source of its own, in the types of all."""
+        return [replace(self, files=[file], name=str(file.path)) for file in self.files]
 
     def select(self, columns: Sequence[str]) -> FileSource:
         pa = need("pyarrow")

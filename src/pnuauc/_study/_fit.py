@@ -133,7 +133,7 @@ def fit_study(
         if not np.isfinite(X.data if encoder.is_sparse else X).all():
             raise InputError("The table holds numbers too large to compute with; rescale them.")
         tick("prior", 0.0)
-        prior = _prior(settings, X, roles, messages)
+        prior = _prior(settings, X, rows, messages)
         ranker = _ranker(settings, prior, verbose)
         tick("model", 0.0)
         _fit_ranker(ranker, X, rows, encoder, settings)
@@ -233,14 +233,17 @@ def _check_setting(roles: RoleCounts, label: str) -> None:
         )
 
 
-def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> ClassPrior | None:
+def _prior(
+    settings: FitSettings, X: Any, rows: StudyRows, messages: list[str]
+) -> ClassPrior | None:
     try:
         prior = find_prior(
             settings.prior,
             X,
-            roles,
+            rows.roles,
             level=settings.level,
             random_state=settings.random_state,
+            n_unlabeled=rows.counts.n_unlabeled,
         )
     except (PriorNotIdentifiedError, MissingRoleError) as error:
         raise InputError(f"{error} Or give the prior yourself.", about="prior") from error
