@@ -18,16 +18,7 @@ from sklearn.utils import column_or_1d
 from pnuauc._label_words import PLAIN, nearest, word_role
 from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
-__all__ = [
-    "NEGATIVE",
-    "POSITIVE",
-    "ROLES",
-    "UNLABELED",
-    "Role",
-    "RoleCounts",
-    "Roles",
-    "read_roles",
-]
+__all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
 
 POSITIVE, NEGATIVE, UNLABELED = 1, 0, -1
 

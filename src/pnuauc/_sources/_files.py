@@ -25,6 +25,8 @@ __all__ = ["FileSource", "find_files"]
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 #: Formats whose types are known only when all rows were read: these files are read whole.
 _WHOLE = {"jsonl", "excel"}
+#: Formats that are looked for in folders.
+_IN_FOLDERS = {"csv", "tsv", "parquet", "arrow", "jsonl"}
 
 
 @dataclass
@@ -97,8 +99,8 @@ def find_files(
 ) -> list[TableFile]:
     """The files of a table, in a fixed order: files, folders with all below, or patterns.
 
-    Folders named ``column=value`` give their files that column. Names that begin with . or _ are
-    passed over, as are files of a folder that have no known ending.
+    Folders named ``column=value`` give their files that column. In folders, names that begin with
+    . or _ are passed over, as are files that end in none of the usual ways.
     """
     options = options or ReadOptions()
     found: dict[Path, dict[str, str | None]] = {}
@@ -131,12 +133,15 @@ def _expanded(given: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
 
 
 def _inside(folder: Path, options: ReadOptions) -> list[Path]:
-    endings = (*FORMATS, *COMPRESSIONS)
+    """The tables in a folder and below; not the lists to review that lie beside models."""
+    endings = tuple(ending for ending, kind in FORMATS.items() if kind in _IN_FOLDERS)
+    known = (*endings, *(a + b for a in endings for b in COMPRESSIONS))
     files = [
         path
         for path in sorted(folder.rglob("*"))
         if path.is_file()
-        and (options.format is not None or path.suffix.lower() in endings)
+        and (options.format is not None or path.name.lower().endswith(known))
+        and not path.name.endswith((".review.csv", ".json"))
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     if not files:
