@@ -118,6 +118,19 @@ def test_threshold_and_rows_to_review_come_from_all_rows(frame):
     assert fit.findings["table"]["rows"] == 1200
 
 
+def test_paths_from_python(frame, tmp_path):
+    folder = in_files(frame, [400], tmp_path / "data")
+    common = {"ids": "name", "prior": 0.25, **QUICK}
+    whole = fit_table(frame, **common).model.score(frame)
+    for paths in (folder, str(folder / "*.parquet"), [folder / "0.parquet", folder / "1.parquet"]):
+        np.testing.assert_allclose(fit_table(paths, **common).model.score(frame), whole, rtol=1e-9)
+    scored = frame.assign(s=frame.weight)
+    scored[["label", "s"]].to_parquet(tmp_path / "s.parquet")
+    of_file = evaluate_table(tmp_path / "s.parquet", "label", "s", prior=0.25)
+    of_frame = evaluate_table(scored, "label", "s", prior=0.25)
+    assert of_file["scores"]["s"]["auc"] == of_frame["scores"]["s"]["auc"]
+
+
 def test_the_number_of_rows_to_draw_is_checked(frame):
     for wrong in (1, 0, -5, 2.5, "most"):
         with pytest.raises(InputError, match="unlabelled rows to use"):
