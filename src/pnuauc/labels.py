@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
 from pnuauc._label_words import PLAIN, nearest, word_role
+from pnuauc._role_counts import Counted
 from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
 __all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
@@ -45,60 +46,8 @@ _BY_NAME = {role.name: role for role in ROLES}
 _HOW = "name the positive, negative or unlabelled label to say otherwise"
 
 
-class _Counted:
-    """What can be said of roles by their counts alone."""
-
-    n_positive: int
-    n_negative: int
-    n_unlabeled: int
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """Numbers of positive, negative and unlabelled rows."""
-        return self.n_positive, self.n_negative, self.n_unlabeled
-
-    @property
-    def setting(self) -> str:
-        """The roles that have rows, as letters: "PN", "PU", "NU", "PNU", "P", ..."""
-        return "".join(role.letter for role, n in zip(ROLES, self.counts, strict=True) if n)
-
-    def describe(self) -> str:
-        """One phrase with the counts, for messages and reports."""
-        return (
-            f"{self.n_positive} positive, {self.n_negative} negative and "
-            f"{self.n_unlabeled} unlabelled rows"
-        )
-
-
-@dataclass(frozen=True)
-class RoleCounts(_Counted):
-    """How many rows of each role a table has, wherever they are.
-
-    Attributes
-    ----------
-    n_positive, n_negative, n_unlabeled : int
-    positive_label, negative_label, announcement
-        As in :class:`Roles`.
-    """
-
-    n_positive: int
-    n_negative: int
-    n_unlabeled: int
-    positive_label: Any = 1
-    negative_label: Any = 0
-    announcement: str | None = None
-
-    @classmethod
-    def of(cls, roles: Roles) -> RoleCounts:
-        """The counts of rows in memory."""
-        return cls(*roles.counts, roles.positive_label, roles.negative_label, roles.announcement)
-
-    def __len__(self) -> int:
-        return sum(self.counts)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Roles(_Counted):
+class Roles(Counted):
     """Who is who among the rows.
 
     Attributes

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._extras import need
+from pnuauc._role_counts import RoleCounts
 from pnuauc._sources import Batch, Source
 from pnuauc._study._data import LabelCodes, label_values, read_labels, repeated
 from pnuauc.exceptions import InputError
 from pnuauc.io._cells import is_text, tidy
-from pnuauc.labels import UNLABELED, RoleCounts
+from pnuauc.labels import UNLABELED
 
 __all__ = ["LabelReader", "read_source_labels"]
 

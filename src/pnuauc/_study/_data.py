@@ -14,10 +14,11 @@ from scipy import sparse
 
 from pnuauc._extras import need
 from pnuauc._label_words import nearest
+from pnuauc._role_counts import RoleCounts
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
 from pnuauc.io import TableEncoder, as_table
 from pnuauc.io._cells import as_typed, is_text, tidy
-from pnuauc.labels import ROLES, RoleCounts, Roles, read_roles
+from pnuauc.labels import ROLES, Roles, read_roles
 
 __all__ = [
     "ColumnRoles",

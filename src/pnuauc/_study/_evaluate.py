@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._prior import ClassPrior
+from pnuauc._role_counts import RoleCounts
 from pnuauc._sources import Batch, MemorySource, RowKeys, Source, draw_rows
 from pnuauc._study._census import LabelReader, read_source_labels
 from pnuauc._study._data import LabelCodes, collected, label_values
@@ -20,7 +21,7 @@ from pnuauc._study._prior import PRIOR_ROWS, find_prior, prior_findings
 from pnuauc.exceptions import InputError
 from pnuauc.io import as_table
 from pnuauc.io._columns import Column, numbers
-from pnuauc.labels import UNLABELED, RoleCounts, Roles
+from pnuauc.labels import UNLABELED, Roles
 from pnuauc.metrics import ScoreCounts, auc_from_counts
 from pnuauc.metrics._compare import LabeledPairs, PairCounts, compare_counted
 from pnuauc.metrics._sensitivity import sensitivity_from_counts

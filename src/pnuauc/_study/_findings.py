@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from pnuauc._committee import AutoAUCClassifier
 from pnuauc._placement import CROSS_FIT_DISCOUNT, place_scores
 from pnuauc._prior import ClassPrior
+from pnuauc._role_counts import RoleCounts
 from pnuauc._study._committee import committee_findings, labelled_only, selection_message
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.exceptions import PriorNotIdentifiedError
-from pnuauc.labels import ROLES, RoleCounts, Roles
+from pnuauc.labels import ROLES, Roles
 from pnuauc.metrics import (
     AUCEstimate,
     auc_estimate,

@@ -14,6 +14,7 @@ from pnuauc import __version__
 from pnuauc._committee import AutoAUCClassifier
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._prior import ClassPrior
+from pnuauc._role_counts import RoleCounts
 from pnuauc._study._committee import add_reasons, quietly, rival_findings
 from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import (
@@ -41,7 +42,7 @@ from pnuauc._study._rows import SAMPLE_ROWS, StudyRows, study_rows
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel
 from pnuauc.io._leaks import find_leaks
-from pnuauc.labels import RoleCounts, Roles
+from pnuauc.labels import Roles
 
 __all__ = ["FitSettings", "Study", "fit_study"]
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pnuauc._role_counts import RoleCounts
 from pnuauc._study._crossfit import evaluation_rows
 from pnuauc.exceptions import InputError
-from pnuauc.labels import RoleCounts, Roles
+from pnuauc.labels import Roles
 from pnuauc.priors import PRIORS, ClassPrior, default_prior, prior_in_population, read_prior
 from pnuauc.priors._conversion import prior_in_rows
 from pnuauc.priors._resolve import resolve_prior

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._extras import need
+from pnuauc._role_counts import RoleCounts
 from pnuauc._row_hash import Keys
 from pnuauc._sources import Batch, RowKeys, Source
 from pnuauc._study._census import LabelReader
@@ -18,7 +19,7 @@ from pnuauc._study._rows import Origin, StudyRows, ids_of
 from pnuauc.io import TableModel
 from pnuauc.io._columns import CellError
 from pnuauc.io._model import N_QUANTILES
-from pnuauc.labels import UNLABELED, RoleCounts, Roles
+from pnuauc.labels import UNLABELED, Roles
 
 __all__ = ["Leaders", "place_among_all"]
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._extras import need
+from pnuauc._role_counts import RoleCounts
 from pnuauc._row_hash import Keys
 from pnuauc._sources import AllUnlabeled, Drawn, Encoded, MemorySource, RowKeys, Source, draw_rows
 from pnuauc._study._census import LabelReader, read_source_labels
@@ -21,7 +22,7 @@ from pnuauc._study._data import ColumnRoles, check_enough, check_present, split_
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder, as_table
 from pnuauc.io._cells import is_text, parse_numbers, tidy
-from pnuauc.labels import RoleCounts, Roles
+from pnuauc.labels import Roles
 
 __all__ = ["SAMPLE_ROWS", "Origin", "StudyRows", "ids_of", "study_rows"]
 
