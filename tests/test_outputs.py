@@ -21,7 +21,9 @@ from typer.testing import CliRunner
 
 from attack.faults import attack_replacement, count_calls
 from pnuauc._cli._app import app
+from pnuauc._json import exact_json
 from pnuauc.exceptions import OutputError
+from pnuauc.io import _together
 from pnuauc.io._after_kill import finish_commits
 from pnuauc.io._signs import written_by_us
 from pnuauc.io._together import written_together
@@ -584,3 +586,11 @@ def test_reproduce_needs_a_checkout_of_its_own(tmp_path, monkeypatch):
     result = run("reproduce", "table4")
     assert result.exit_code == 2
     assert "not part of the installed package" in result.output
+
+
+def test_a_journal_keeps_names_of_any_encoding(tmp_path):
+    """A name that is no UTF-8 (Latin-1, say) is read back as it was."""
+    names = [[os.fsdecode(b"caf\xe9.csv"), "ü.csv", None]]
+    path = tmp_path / "journal"
+    _together._write_journal(path, exact_json(names).encode("utf-8", "surrogatepass"))
+    assert json.loads(path.read_bytes()) == names

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pnuauc._label_column import as_column, as_list, distinct, refuse_calibration
 from pnuauc._label_words import PLAIN, nearest, word_role
+from pnuauc._role_counts import Counted
 from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
 __all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
@@ -46,7 +47,7 @@ _HOW = "name the positive, negative or unlabelled label to say otherwise"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Roles:
+class Roles(Counted):
     """Who is who among the rows.
 
     Attributes
@@ -86,21 +87,16 @@ class Roles:
         return {role.letter: getattr(self, role.name) for role in ROLES}
 
     @property
-    def n_positive(self) -> int:
+    def n_positive(self) -> int:  # type: ignore[override]
         return len(self.positive)
 
     @property
-    def n_negative(self) -> int:
+    def n_negative(self) -> int:  # type: ignore[override]
         return len(self.negative)
 
     @property
-    def n_unlabeled(self) -> int:
+    def n_unlabeled(self) -> int:  # type: ignore[override]
         return len(self.unlabeled)
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """Numbers of positive, negative and unlabelled rows."""
-        return self.n_positive, self.n_negative, self.n_unlabeled
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -125,11 +121,6 @@ class Roles:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """The codes, for code that knows nothing of roles: scikit-learn stratifies by them."""
         return np.array(self.codes, dtype=dtype)
-
-    @property
-    def setting(self) -> str:
-        """The roles that have rows, as letters: "PN", "PU", "NU", "PNU", "P", ..."""
-        return "".join(letter for letter, rows in self.by_letter.items() if len(rows))
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -159,13 +150,6 @@ class Roles:
 
     def __repr__(self) -> str:
         return f"Roles({self.describe()})"
-
-    def describe(self) -> str:
-        """One phrase with the counts, for messages and reports."""
-        return (
-            f"{self.n_positive} positive, {self.n_negative} negative and "
-            f"{self.n_unlabeled} unlabelled rows"
-        )
 
 
 def read_roles(

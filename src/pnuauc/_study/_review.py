@@ -30,8 +30,15 @@ def top_rows(
     roles: Roles,
     n_top: int,
     important: list[str] | None = None,
+    *,
+    numbers: NDArray[np.int64] | None = None,
+    usual: Any = None,
 ) -> dict[str, Any]:
     """The unlabelled rows with the highest scores, to review next.
+
+    ``numbers`` are the row numbers to show, from 0, shape (n,); by default the places in the
+    table. ``usual`` are encoded rows whose means stand for a column that says nothing; by default
+    the first unlabelled ones.
 
     Returns
     -------
@@ -39,11 +46,13 @@ def top_rows(
         ``header`` and ``rows`` (row number, ids, score, percentile, a few columns), ``ids`` (names
         of the id columns, whose cells are the text that the table holds), ``columns`` and
         ``cells`` (all columns of each row, as text), ``probability`` (where the model has it) and
-        ``reasons`` (columns whose value puts the row up, the strongest first).
+        ``reasons`` (columns whose value puts the row up, the strongest first). ``places`` are the
+        places of the rows in the table, and no part of the findings.
     """
     rows = roles.unlabeled
     if not len(rows) or n_top < 1:
-        return {"header": [], "rows": [], "ids": [], "columns": [], "cells": [], "reasons": []}
+        nothing = ("header", "rows", "ids", "columns", "cells", "reasons", "places")
+        return {key: [] for key in nothing}
     parts = np.array_split(rows, -(-len(rows) // 65_536))
     scores = np.concatenate([model.score_encoded(_rows(X, part)) for part in parts])
     order = np.argsort(-scores, kind="stable")[:n_top]
@@ -61,7 +70,7 @@ def top_rows(
     shown = listed[:_SHOWN_COLUMNS]
     lines = [
         [
-            int(row) + 1,
+            int(row if numbers is None else numbers[row]) + 1,
             *(column[i] for column in named),
             float(best[i]),
             float(percent[i]),
@@ -69,7 +78,8 @@ def top_rows(
         ]
         for i, row in enumerate(chosen)
     ]
-    reasons = _reasons(model, _rows(X, chosen), _rows(X, rows[:5000]), important or used)
+    usual = _rows(X, rows[:5000]) if usual is None else usual
+    reasons = _reasons(model, _rows(X, chosen), usual, important or used)
     return {
         "header": ["row", *names, "score", "percentile", *shown],
         "rows": lines,
@@ -79,6 +89,7 @@ def top_rows(
         "cells": [[_text(values[name][i]) for name in listed] for i in range(len(chosen))],
         "probability": _probability(model, best),
         "reasons": [_spelled(found, values, i) for i, found in enumerate(reasons)],
+        "places": chosen,
     }
 
 
