@@ -179,7 +179,7 @@ class TestSession:
 
         path = tmp_path / "damaged"
         model.save(str(path))
-        with pytest.raises(Exception, match="already exists|ALREADY_EXISTS"):
+        with pytest.raises(Exception, match=r"already exists|ALREADY_EXISTS"):
             model.save(str(path))
         model.write().overwrite().save(str(path))
         content = bytearray(_to_bytes(model.to_local()))

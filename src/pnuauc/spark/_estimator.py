@@ -232,7 +232,7 @@ def _scorer(model: AUCClassifier) -> Any:
 
     def score(features):  # type: ignore[no-untyped-def]  # Spark reads types as its own
         pa = need("pyarrow")
-        found = model.decision_function(as_matrix(features)) if len(features) else []
+        found: Any = model.decision_function(as_matrix(features)) if len(features) else []
         return pa.array(found, pa.float64())
 
     return score
