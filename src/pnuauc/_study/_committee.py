@@ -17,7 +17,6 @@ from pnuauc.baselines import LabeledOnly
 from pnuauc.metrics import auc_estimate, compare_auc
 
 __all__ = [
-    "add_reasons",
     "committee_findings",
     "labelled_only",
     "quietly",
@@ -123,16 +122,3 @@ def _line(
     except ValueError:  # no estimate from these roles: nothing to compare
         return {}
     return line
-
-
-def add_reasons(top: dict[str, Any], ranker: Any, X: Any, encoder: Any) -> None:
-    """A last column for the rows to review: the table columns that move their scores most."""
-    if not top["rows"] or not isinstance(ranker, AutoAUCClassifier) or encoder.is_sparse:
-        return
-    numbers = [line[0] - 1 for line in top["rows"]]
-    groups = {name: columns for name, columns in encoder.groups_.items() if len(columns)}
-    found = ranker.reasons(X[numbers], groups=groups)
-    top["header"] = [*top["header"], "reasons"]
-    for line, reasons in zip(top["rows"], found, strict=True):
-        told = [f"{r.column} {'+' if r.effect > 0 else '−'}" for r in reasons if r.effect]
-        line.append(", ".join(told))

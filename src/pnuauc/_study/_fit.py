@@ -14,7 +14,7 @@ from pnuauc import __version__
 from pnuauc._committee import AutoAUCClassifier
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._prior import ClassPrior
-from pnuauc._study._committee import add_reasons, quietly, rival_findings
+from pnuauc._study._committee import quietly, rival_findings
 from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import (
     CrossFit,
@@ -38,7 +38,9 @@ from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc._study._review import top_rows
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel
+from pnuauc.io._encoding import SparseEncoding
 from pnuauc.io._leaks import find_leaks
+from pnuauc.io._model import encode_views, kernels_of
 from pnuauc.labels import Roles
 
 __all__ = ["FitSettings", "Study", "fit_study"]
@@ -123,12 +125,15 @@ def fit_study(
         tick("columns", 0.0)
         encoder = columns.encoder().fit(table)
         leaks = [] if encoder.is_sparse else find_leaks(table, encoder.columns_, roles)
-        X = encoder.transform(table)
-        if not np.isfinite(X.data if encoder.is_sparse else X).all():
+        views = _views(settings, encoder)
+        X = encode_views(encoder, table, views)
+        if np.isinf(X.data if encoder.is_sparse else X).any():
             raise InputError("The table holds numbers too large to compute with; rescale them.")
         tick("prior", 0.0)
-        prior = _prior(settings, X, roles, messages)
+        prior = _prior(settings, kernels_of(X, encoder), roles, messages)
         ranker = _ranker(settings, prior, verbose)
+        if len(views) > 1:
+            ranker.set_params(n_tree_columns=encoder.encoding_.width("trees"))
         tick("model", 0.0)
         ranker.fit(X, roles)
         model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles))
@@ -142,7 +147,6 @@ def fit_study(
         findings["top"] = top_rows(
             model, X, table, ids, roles, settings.top, [item["column"] for item in measured]
         )
-        add_reasons(findings["top"], ranker, X, encoder)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
@@ -179,11 +183,23 @@ def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> 
     return prior
 
 
+def _model(settings: FitSettings) -> str:
+    own = settings.basis is not None or settings.n_centers is not None
+    return settings.model or ("average" if own else "auto")
+
+
+def _views(settings: FitSettings, encoder: TableEncoder) -> tuple[str, ...]:
+    """What the ranker reads; trees get a view of their own where it differs by more than scale."""
+    encoding = encoder.encoding_
+    same = isinstance(encoding, SparseEncoding) or encoding.same_for_trees
+    return ("kernels",) if same or _model(settings) != "auto" else ("kernels", "trees")
+
+
 def _ranker(
     settings: FitSettings, prior: ClassPrior | None, verbose: bool | None
 ) -> AutoAUCClassifier | AUCClassifierCV:
     own = settings.basis is not None or settings.n_centers is not None
-    model = settings.model or ("average" if own else "auto")
+    model = _model(settings)
     if model not in MODELS:
         known = ", ".join(map(repr, MODELS))
         raise InputError(f"There is no model {model!r}; choose from {known}.", about="model")
@@ -261,7 +277,7 @@ def _judge(
 ) -> CrossFit | None:
     """Everything that rests on held-out scores; left out, with a reason, where there are none."""
     rows = evaluation_rows(roles, settings.evaluation_unlabeled, settings.random_state)
-    copies = find_copies(X[rows], roles.take(rows), settings.random_state)
+    copies = find_copies(kernels_of(X[rows], encoder), roles.take(rows), settings.random_state)
     # a training part needs two rows of every role
     n_folds = fold_count(roles.take(rows), copies, settings.folds)
     if n_folds < 2 or min(n for n in roles.counts if n) < 3:
@@ -283,7 +299,9 @@ def _judge(
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
     tick("rivals", 0.0)
-    findings["rivals"] = rival_findings(quiet, X, held_out, prior, n_folds, settings)
+    findings["rivals"] = rival_findings(
+        quiet, kernels_of(X, encoder), held_out, prior, n_folds, settings
+    )
     findings["unlabeled_effect"] = unlabeled_effect(
         ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
     )
