@@ -188,9 +188,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
             ensure_all_finite="allow-nan",
             ensure_min_samples=2,
         )
-        if not 0 <= self.n_tree_columns < X.shape[1] or (
-            sparse.issparse(X) and self.n_tree_columns
-        ):
+        most = 0 if sparse.issparse(X) else X.shape[1] - 1
+        if not 0 <= self.n_tree_columns <= most:
             raise ValueError(
                 f"n_tree_columns must leave a column to the other members; got "
                 f"{self.n_tree_columns!r} of {X.shape[1]} columns (0 for sparse X)."
@@ -291,7 +290,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         calibration = None
         if self.held_out_ is not None:
             places = self.held_out_.places(weights)
-            calibration = calibrate(*places, known or ClassPrior.known(share))
+            n_labeled = roles.n_positive + roles.n_negative
+            calibration = calibrate(*places, known or ClassPrior.known(share), n_labeled)
         self.scorer_ = Committee(training.look.view, tuple(seats), quantiles, calibration)
         if self.prior_ is None and calibration is not None:
             self.threshold_ = _even_chance(self.scorer_)

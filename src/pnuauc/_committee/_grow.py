@@ -137,7 +137,7 @@ def _search(
     best: _Split,
     rng: np.random.RandomState,
 ) -> None:
-    """Fill in the best split of these nodes by a few columns, or by the first of all that varies."""
+    """Fill in the best split of these nodes by a few columns, or by the first that varies."""
     d, wanted = X.shape[1], _n_drawn(X)
     keys = rng.random_sample((len(nodes), d))
     columns = np.argpartition(keys, wanted - 1, axis=1)[:, :wanted]

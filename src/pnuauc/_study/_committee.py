@@ -64,7 +64,7 @@ def quietly(ranker: Any) -> Any:
 def labelled_only(quiet: Any) -> Any:
     """The same ranker without unlabelled rows."""
     if isinstance(quiet, AutoAUCClassifier):
-        return LabeledOnly(clone(quiet).set_params(prior=None))
+        return clone(quiet).set_params(prior=None, max_unlabeled=0)
     return clone(quiet).set_params(risk="pn", prior=None)
 
 
