@@ -65,15 +65,11 @@ class Forest:
     # -- making ------------------------------------------------------------------------------
 
     @classmethod
-    def from_forests(cls, forests: Sequence[Any], positive: int = 1) -> Forest:
-        """scikit-learn forests of classification trees: mean probability of ``positive``."""
-        trees = [(f, tree.tree_) for f in forests for tree in f.estimators_]
+    def from_trees(cls, trees: Sequence[Any]) -> Forest:
+        """Regression trees of a 0/1 target: the mean over them of a leaf's share of class 1."""
         parts = []
-        for forest, tree in trees:
+        for tree in trees:
             leaf = tree.children_left < 0
-            column = int(np.flatnonzero(forest.classes_ == positive)[0])
-            counts = tree.value[:, 0, :]
-            share = counts[:, column] / counts.sum(axis=1)
             parts.append(
                 _Part(
                     tree.children_left,
@@ -81,7 +77,7 @@ class Forest:
                     tree.feature,
                     tree.threshold,
                     np.asarray(tree.missing_go_to_left, dtype=bool),
-                    np.where(leaf, share / len(trees), 0.0),
+                    np.where(leaf, tree.value[:, 0, 0] / len(trees), 0.0),
                     leaf,
                 )
             )

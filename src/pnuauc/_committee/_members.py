@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils import check_random_state
@@ -28,6 +28,7 @@ from pnuauc._committee._grow import grow_trees
 from pnuauc._committee._models import Gaussians, Part, Slope
 from pnuauc._committee._processes import average_processes
 from pnuauc._committee._views import Look
+from pnuauc._rows import RowsElsewhere
 from pnuauc.selection import FoldedRows, TrainedGrid
 
 __all__ = ["MEMBERS", "Member", "Situation", "Training"]
@@ -57,8 +58,6 @@ _N_TREES = 200
 _ROUGHER = 2
 #: Labelled rows that trees are grown on, and leaves that a tree of them may have.
 _TREE_ROWS, _LEAVES = 20_000, 5000
-#: Up to so many rows our own trees are grown faster than scikit-learn's (measured).
-_TOGETHER = 400
 #: Unlabelled rows beside the labelled class in one tree: so many for each labelled row, at least;
 #: the rows that they are drawn from; and labelled rows in one tree at most.
 _BAG_RATIO, _BAG_ROWS = 1, 50
@@ -115,6 +114,9 @@ class Training:
     n_threads : int
     held_back : bool
         Whether a fold was left out; such fits serve comparisons only and may be rougher.
+    elsewhere : RowsElsewhere, optional
+        All unlabelled rows, where those in memory are a draw; members that make use of more
+        visit them there.
     """
 
     look: Look
@@ -123,6 +125,7 @@ class Training:
     seed: int
     n_threads: int = 1
     held_back: bool = False
+    elsewhere: RowsElsewhere | None = None
 
     def rows(self, role: str) -> Rows:
         """Row numbers of a role, all folds."""
@@ -136,7 +139,7 @@ class Training:
             for role, lists in self.folds.rows.items()
         }
         folds = FoldedRows(rest, self.folds.n_folds - 1)
-        return replace(self, folds=folds, held_back=True)
+        return replace(self, folds=folds, held_back=True, elsewhere=None)
 
     def classes(self) -> tuple[Rows, NDArray[np.int8]]:
         """Labelled rows and their class, 1 or 0."""
@@ -176,7 +179,10 @@ class KernelAverage(Member):
         return "components" if look.view.is_sparse else "squashed"
 
     def _chosen(self, training: Training) -> Any:
-        rows = getattr(training.look, self._reads(training.look))
+        look, reads = training.look, self._reads(training.look)
+        rows, elsewhere = getattr(look, reads), training.elsewhere
+        if elsewhere is not None:
+            elsewhere = elsewhere.through(getattr(look.view, reads))
         basis = MultiscaleBasis(_N_CENTERS, _WIDTHS, random_state=training.seed).fit(rows)
         setting = "".join(role for role in "PNU" if role in training.folds.rows)
         grid = TrainedGrid.from_arrays(
@@ -187,6 +193,7 @@ class KernelAverage(Member):
             _ALPHAS,
             training.prior,
             n_threads=training.n_threads,
+            elsewhere=elsewhere,
         )
         return grid.train().choose("average", "combined")
 
@@ -236,11 +243,8 @@ class Trees(Member):
             samples = [np.arange(len(rows))] * n_trees
         else:
             rows, codes, samples = _against_draws(rows, codes, training.rows("U"), n_trees, rng)
-        X = training.look.take(rows).trees
-        if len(samples[0]) <= _TOGETHER or len(samples[0]) < len(rows):
-            forest = grow_trees(X, samples, codes, rng)
-        else:  # all rows in every tree, and many: growing takes longer than setting up
-            forest = _grow(X, codes, n_trees, rng)
+        leaf = max(1, len(samples[0]) // _LEAVES)
+        forest = grow_trees(training.look.take(rows).trees, samples, codes, rng, leaf)
         return (Part("trees", forest),)
 
 
@@ -260,13 +264,6 @@ def _against_draws(
     ]
     classes = np.repeat(np.array([codes[0], 1 - codes[0]], dtype=np.int8), [own, len(pool)])
     return np.concatenate([rows, pool]), classes, samples
-
-
-def _grow(X: Any, codes: NDArray[Any], n_trees: int, rng: np.random.RandomState) -> Forest:
-    leaf = max(1, len(codes) // _LEAVES)
-    seed = int(rng.randint(2**31 - 1))
-    model = ExtraTreesClassifier(n_trees, min_samples_leaf=leaf, random_state=seed).fit(X, codes)
-    return Forest.from_forests([model])
 
 
 def _at_most(
