@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pnuauc._committee import Reason
 from pnuauc.io import TableModel
@@ -31,8 +32,13 @@ def top_rows(
     roles: Roles,
     n_top: int,
     important: list[str] | None = None,
+    *,
+    numbers: NDArray[np.int64] | None = None,
 ) -> dict[str, Any]:
     """The unlabelled rows with the highest scores, to review next.
+
+    ``numbers`` are the row numbers to show, from 0, shape (n,); by default the places in the
+    table.
 
     Returns
     -------
@@ -44,7 +50,8 @@ def top_rows(
     """
     rows = roles.unlabeled
     if not len(rows) or n_top < 1:
-        return {"header": [], "rows": [], "ids": [], "columns": [], "cells": [], "reasons": []}
+        nothing = ("header", "rows", "ids", "columns", "cells", "reasons")
+        return {key: [] for key in nothing}
     parts = np.array_split(rows, -(-len(rows) // 65_536))
     scores = np.concatenate([model.score_encoded(X[part]) for part in parts])
     order = np.argsort(-scores, kind="stable")[:n_top]
@@ -53,12 +60,16 @@ def top_rows(
     names = [] if ids is None else ids.column_names
     named = [[cell_text(v) for v in ids.column(name).take(chosen).to_pylist()] for name in names]
     used = [c.name for c in model.encoder.columns_]
-    listed = used[:_LISTED_COLUMNS]
-    values = {name: table.column(name).take(chosen).to_pylist() for name in listed}
+    values = (
+        _sparse_cells(table, chosen)
+        if model.encoder.is_sparse
+        else {name: table.column(name).take(chosen).to_pylist() for name in used[:_LISTED_COLUMNS]}
+    )
+    listed = list(values)
     shown = listed[:_SHOWN_COLUMNS]
     lines = [
         [
-            int(row) + 1,
+            int(row if numbers is None else numbers[row]) + 1,
             *(column[i] for column in named),
             float(best[i]),
             float(percent[i]),
@@ -74,7 +85,7 @@ def top_rows(
         "rows": lines,
         "ids": list(names),
         "columns": listed,
-        "n_columns": len(used),
+        "n_columns": len(used) or len(listed),
         "cells": [[cell_text(values[name][i]) for name in listed] for i in range(len(chosen))],
         "probability": None if chances is None else chances[:, 0].tolist(),
         "reasons": [
@@ -86,6 +97,14 @@ def top_rows(
 
 def _value(table: Any, row: int, name: str) -> Any:
     return table.column(name)[row].as_py()
+
+
+def _sparse_cells(matrix: Any, rows: NDArray[np.intp]) -> dict[str, list[float]]:
+    """Features that the rows have, those that most of them have first, with their values."""
+    part = matrix[rows].tocsc()
+    counts = np.diff(part.indptr)
+    most = np.argsort(-counts, kind="stable")[: min(_LISTED_COLUMNS, np.count_nonzero(counts))]
+    return {f"feature {j + 1}": part[:, [j]].toarray().ravel().tolist() for j in most}
 
 
 def _speaks(reasons: list[Reason]) -> list[Reason]:
