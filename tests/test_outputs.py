@@ -341,6 +341,18 @@ def test_scores_are_known_as_ours(fitted, tmp_path, ending):
     assert written_by_us(target)
 
 
+def test_scores_with_chosen_columns_are_known_as_ours(fitted, tmp_path):
+    """In any order; one of them is enough under the name that scores have by default."""
+    table = fitted / "t.csv"
+    for name, columns in (("s.csv", "percentile,score,id"), ("t.scored.csv", "score,id")):
+        for _ in range(2):
+            command = ("score", fitted / "t.pnuauc", table, "-o", tmp_path / name)
+            result = run(*command, "--columns", columns)
+            assert result.exit_code == 0, result.output
+    (tmp_path / "mine.csv").write_text("score,id\n1,a\n")
+    assert not written_by_us(tmp_path / "mine.csv")
+
+
 def test_tables_of_others_are_known_as_theirs(fitted, tmp_path):
     for name in ("t.csv", "t.parquet", "t.arrow", "notes.txt", "t.csv.gz"):
         (tmp_path / name).write_bytes(b"a,b\n1,2\n")

@@ -61,8 +61,12 @@ def top_rows(
     names = [] if ids is None else ids.column_names
     named = [[_text(v) for v in ids.column(name).take(chosen).to_pylist()] for name in names]
     used = [c.name for c in model.encoder.columns_]
-    listed = used[:_LISTED_COLUMNS]
-    values = {name: table.column(name).take(chosen).to_pylist() for name in listed}
+    values = (
+        _sparse_cells(table, chosen)
+        if model.encoder.is_sparse
+        else {name: table.column(name).take(chosen).to_pylist() for name in used[:_LISTED_COLUMNS]}
+    )
+    listed = list(values)
     shown = listed[:_SHOWN_COLUMNS]
     lines = [
         [
@@ -81,12 +85,20 @@ def top_rows(
         "rows": lines,
         "ids": list(names),
         "columns": listed,
-        "n_columns": len(used),
+        "n_columns": len(used) or len(listed),
         "cells": [[_text(values[name][i]) for name in listed] for i in range(len(chosen))],
         "probability": _probability(model, best),
         "reasons": [_spelled(found, values, i) for i, found in enumerate(reasons)],
         "places": chosen,
     }
+
+
+def _sparse_cells(matrix: Any, rows: NDArray[np.intp]) -> dict[str, list[float]]:
+    """Features that the rows have, those that most of them have first, with their values."""
+    part = matrix[rows].tocsc()
+    counts = np.diff(part.indptr)
+    most = np.argsort(-counts, kind="stable")[: min(_LISTED_COLUMNS, np.count_nonzero(counts))]
+    return {f"feature {j + 1}": part[:, [j]].toarray().ravel().tolist() for j in most}
 
 
 def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
