@@ -223,7 +223,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         _check_variation(look)
         rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
         rows = {role: index for role, index in rows.items() if len(index)}
-        folds = deal_folds(rows, self.cv or _FOLDS, random_state=rng)
+        folds = deal_folds(rows, self.cv or _FOLDS, X, random_state=rng)
         known, _ = training_prior(
             self.prior,
             look.raw if view.is_sparse else look.squashed,

@@ -160,19 +160,24 @@ def mixture_limits(
 ) -> tuple[float, float, Floats] | None:
     """Limits under a mixture over priors, and the weights that priors keep.
 
-    A prior under which the estimate refutes every AUC in [0, 1] loses the mass that falls outside;
-    None where all of them lose nearly everything.
+    A prior under which the estimate refutes AUCs in [0, 1] keeps as much of its weight as the
+    confidence that falls inside. What remains is mixed as it is: a single prior gives
+    :meth:`Conditional.limits`, and a prior that is almost known almost the same. As there, an
+    estimate that refutes every AUC at ``level`` is asked again at ``REFUTED``; None where it
+    refutes every one at that, too.
     """
     grid = np.concatenate(
         [np.linspace(0.0, 0.9, 181), 1.0 - np.geomspace(0.0995, 1e-5, 140), [1.0]]
     )
     curves = np.stack([part.distribution(grid) for part in parts])
-    inside = curves[:, -1] - curves[:, 0]
-    tail = (1.0 - level) / 2.0
-    if float(weights @ inside) < (1.0 - REFUTED) / 2.0:
+    kept = weights * (curves[:, -1] - curves[:, 0])
+    if float(kept.sum()) < (1.0 - REFUTED) / 2.0:
         return None
-    kept = weights * inside
     kept = kept / kept.sum()
-    mixed = kept @ ((curves - curves[:, :1]) / np.maximum(inside, 1e-12)[:, None])
-    low, high = np.interp([tail, 1.0 - tail], mixed, grid)
-    return float(low), float(high), kept
+    mixed = kept @ curves
+    for confidence in (level, max(level, REFUTED)):
+        tail = (1.0 - confidence) / 2.0
+        if mixed[-1] > tail and mixed[0] < 1.0 - tail:
+            low, high = np.interp([tail, 1.0 - tail], mixed, grid)
+            return float(low), float(high), kept
+    return None
