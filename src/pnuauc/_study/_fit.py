@@ -62,6 +62,7 @@ class FitSettings:
     evaluation_unlabeled : unlabelled rows that take part in that estimate
     top : unlabelled rows to list for review
     importance : whether columns are shuffled in turn
+    comparisons : whether rivals, and the model without unlabelled rows, are judged on the same folds
     n_jobs, random_state
     """
 
@@ -73,6 +74,7 @@ class FitSettings:
     evaluation_unlabeled: int = 5000
     top: int = 20
     importance: bool = True
+    comparisons: bool = True
     level: float = 0.95
     n_jobs: int | None = None
     random_state: int = 0
@@ -282,11 +284,12 @@ def _judge(
         held_out, prior, roles.n_unlabeled, settings.top, settings.level
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
-    tick("rivals", 0.0)
-    findings["rivals"] = rival_findings(quiet, X, held_out, prior, n_folds, settings)
-    findings["unlabeled_effect"] = unlabeled_effect(
-        ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
-    )
+    if settings.comparisons:
+        tick("rivals", 0.0)
+        findings["rivals"] = rival_findings(quiet, X, held_out, prior, n_folds, settings)
+        findings["unlabeled_effect"] = unlabeled_effect(
+            ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
+        )
     tick("importance", 0.0)
     importance = []
     best = findings["auc"] or findings.get("auc_raw")
