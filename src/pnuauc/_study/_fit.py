@@ -62,7 +62,7 @@ class FitSettings:
     evaluation_unlabeled : unlabelled rows that take part in that estimate
     top : unlabelled rows to list for review
     importance : whether columns are shuffled in turn
-    comparisons : whether rivals, and the model without unlabelled rows, are judged on the same folds
+    comparisons : whether rivals and the model without unlabelled rows are judged as well
     n_jobs, random_state
     """
 

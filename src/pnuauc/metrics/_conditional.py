@@ -70,6 +70,10 @@ class Conditional:
         error = np.sqrt(np.maximum(self.apart + self.spread * grid * (1.0 - grid), 1e-18))
         z = (grid - self.value) / error
         below = special.stdtr(self.df, z) if np.isfinite(self.df) else special.ndtr(z)
+        # from an estimate outside [0, 1] the nearest a looks worse than some behind it, where the
+        # estimate scatters more: the curve goes on level there
+        if self.value < 0.0:
+            return np.asarray(np.minimum.accumulate(below[::-1])[::-1])
         return np.asarray(np.maximum.accumulate(below))
 
 
