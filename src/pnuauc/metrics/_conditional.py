@@ -166,9 +166,9 @@ def mixture_limits(
 
     A prior under which the estimate refutes AUCs in [0, 1] keeps as much of its weight as the
     confidence that falls inside. What remains is mixed as it is: a single prior gives
-    :meth:`Conditional.limits`, and a prior that is almost known almost the same. As there, an
-    estimate that refutes every AUC at ``level`` is asked again at ``REFUTED``; None where it
-    refutes every one at that, too.
+    :meth:`Conditional.limits`, and a prior that is almost known almost the same. Where the mixture
+    refutes every AUC at ``level``, the mean of the limits at each prior stands in, wider ones
+    where that prior alone refutes every AUC, too; None where all priors do so at ``REFUTED``.
     """
     grid = np.concatenate(
         [np.linspace(0.0, 0.9, 181), 1.0 - np.geomspace(0.0995, 1e-5, 140), [1.0]]
@@ -179,9 +179,13 @@ def mixture_limits(
         return None
     kept = kept / kept.sum()
     mixed = kept @ curves
-    for confidence in (level, max(level, REFUTED)):
-        tail = (1.0 - confidence) / 2.0
-        if mixed[-1] > tail and mixed[0] < 1.0 - tail:
-            low, high = np.interp([tail, 1.0 - tail], mixed, grid)
-            return float(low), float(high), kept
-    return None
+    tail = (1.0 - level) / 2.0
+    if mixed[-1] > tail and mixed[0] < 1.0 - tail:
+        low, high = np.interp([tail, 1.0 - tail], mixed, grid)
+        return float(low), float(high), kept
+    alone = [part.limits(level) or part.limits(max(level, REFUTED)) for part in parts]
+    share = np.array([weight if ends else 0.0 for weight, ends in zip(kept, alone, strict=True)])
+    if not share.any():
+        return None
+    low, high = share @ np.array([ends or (0.0, 0.0) for ends in alone]) / share.sum()
+    return float(low), float(high), kept
