@@ -11,15 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import spearmanr
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
+from sklearn.tree import ExtraTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from pnuauc import AutoAUCClassifier, ClassPrior
 from pnuauc._committee import MEMBERS, Committee
 from pnuauc._committee._calibration import calibrate
-from pnuauc._committee._forest import Forest
+from pnuauc._committee._forest import Forest, grow_trees
 from pnuauc._committee._held_out import HeldOut, learned_weights
 from pnuauc._committee._members import Situation
 from pnuauc._committee._processes import average_processes
@@ -310,10 +311,11 @@ def test_a_forest_of_arrays_is_scikit_learns(n_labeled, missing):
     y = (X[:n_labeled, 0] + X[:n_labeled, 1] * X[:n_labeled, 2] > 0.5).astype(int)
     if missing:
         X[rng.uniform(size=X.shape) < 0.1] = np.nan
-    trees = ExtraTreesClassifier(20, random_state=0).fit(X[:n_labeled], y)
+    trees = grow_trees(X[:n_labeled], y, 20, rng)
+    shares = np.mean([tree.predict(X.astype(np.float32))[:, 0] for tree in trees], axis=0)
     boosting = HistGradientBoostingClassifier(random_state=0).fit(X[:n_labeled], y)
     pairs = [
-        (Forest.from_forests([trees]), trees.predict_proba(X)[:, 1]),
+        (Forest.from_trees(trees), shares),
         (Forest.from_boosting(boosting), boosting.decision_function(X)),
     ]
     for forest, expected in pairs:
@@ -326,7 +328,24 @@ def test_a_forest_of_arrays_is_scikit_learns(n_labeled, missing):
 def small_forest():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((40, 3))
-    return Forest.from_forests([ExtraTreesClassifier(3, random_state=0).fit(X, X[:, 0] > 0)])
+    return Forest.from_trees(grow_trees(X, X[:, 0] > 0, 3, rng))
+
+
+@pytest.mark.parametrize("leaf", [1, 4])
+def test_grown_trees_are_those_of_the_classifier(leaf):
+    """Same seed, same splits; a tie between two splits may be broken by rounding (1 tree in 20)."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((90, 6)).astype(np.float32)
+    codes = (X[:, 0] + rng.standard_normal(90) > 0).astype(int)
+    seeds = np.random.RandomState(3).randint(2**31 - 1, size=60)
+    grown = grow_trees(X, codes, 60, np.random.RandomState(3), leaf)
+    same = 0
+    for seed, tree in zip(seeds, grown, strict=True):
+        single = ExtraTreeClassifier(min_samples_leaf=leaf, random_state=seed).fit(X, codes).tree_
+        same += np.array_equal(tree.feature, single.feature) and np.allclose(
+            tree.value[:, 0, 0], single.value[:, 0, 1] / single.value[:, 0].sum(axis=1)
+        )
+    assert same >= 57
 
 
 @given(data=st.data())

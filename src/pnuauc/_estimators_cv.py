@@ -28,6 +28,7 @@ from pnuauc._estimators import (
 )
 from pnuauc._progress import progress_bar
 from pnuauc._risks import check_eta
+from pnuauc._rows import RowsElsewhere
 from pnuauc._solvers import check_alpha
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.labels import ROLES, Roles
@@ -192,6 +193,12 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
 
         ``sample_weight`` counts repetitions: a weight of 2 equals the row twice, in one fold.
         """
+        return self._fit_with(X, y, sample_weight, None)
+
+    def _fit_with(
+        self, X: Any, y: Any, sample_weight: Any, elsewhere: RowsElsewhere | None
+    ) -> AUCClassifierCV:
+        """As :meth:`fit`; with ``elsewhere`` the unlabelled rows of X are a draw of those there."""
         self._check_settings()
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
         self.risk_ = choose_risk(self.risk, roles)
@@ -200,7 +207,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         )
         self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
         with progress_bar("AUCClassifierCV", self.verbose) as tick:
-            grid = self._make_grid(X, roles, weight, tick).train()
+            grid = self._make_grid(X, roles, weight, tick, elsewhere).train()
             default = "paper" if self.selection == "paper" else "combined"
             chosen = grid.choose(self.selection, self.validation or default, self.temperature)
             self._publish(grid, chosen)
@@ -220,7 +227,12 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
                 check(value)
 
     def _make_grid(
-        self, X: Any, roles: Roles, weight: NDArray[np.float64] | None, tick: Any
+        self,
+        X: Any,
+        roles: Roles,
+        weight: NDArray[np.float64] | None,
+        tick: Any,
+        elsewhere: RowsElsewhere | None,
     ) -> TrainedGrid:
         """Folds and basis from one seed, and the candidates on them."""
         rng = check_random_state(self.random_state)
@@ -233,6 +245,10 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
                     f"there is no {role.word} one (of positive weight)."
                 )
         folds = deal_folds(rows, self.cv, X, roles.as_float(), rng)
+        if elsewhere is not None and "U" in folds.rows:
+            place = elsewhere.drawn_folds(folds.n_folds)
+            weighed = np.isin(roles.unlabeled, rows["U"])
+            folds = folds.refolded("U", rows["U"], place[weighed])
         return TrainedGrid.from_arrays(
             X,
             folds,
@@ -244,6 +260,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
             block_size=self.block_size,
             n_threads=effective_n_jobs(self.n_jobs),
             tick=tick,
+            elsewhere=elsewhere if "U" in folds.rows else None,
             loss=self.loss,
             max_iter=self.max_iter,
             tol=self.tol,

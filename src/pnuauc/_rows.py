@@ -25,6 +25,7 @@ __all__ = [
     "ArrayRows",
     "Block",
     "Rows",
+    "RowsElsewhere",
     "SomeRows",
     "array_rows",
     "block_length",
@@ -166,6 +167,22 @@ class Rows(Protocol):
 
     def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
         """function(b1), function(b2), ... in the order of the blocks."""
+        ...
+
+
+class RowsElsewhere(Protocol):
+    """All unlabelled rows, of which those in memory are a draw."""
+
+    def drawn_folds(self, n_folds: int) -> NDArray[np.intp]:
+        """The fold of each unlabelled row in memory, in their order."""
+        ...
+
+    def rows(self, n_folds: int, block_size: int) -> Rows:
+        """A visitor of all unlabelled rows, with their folds."""
+        ...
+
+    def through(self, view: Callable[[Any], Any]) -> RowsElsewhere:
+        """The same rows, each block X as view(X)."""
         ...
 
 

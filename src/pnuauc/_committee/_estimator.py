@@ -23,6 +23,7 @@ from pnuauc._committee._views import Look, fit_view
 from pnuauc._estimators import choose_risk, training_prior
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
+from pnuauc._rows import RowsElsewhere
 from pnuauc.labels import Roles, read_roles
 from pnuauc.selection import deal_folds
 
@@ -147,10 +148,14 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: ArrayLike) -> AutoAUCClassifier:
         """Fit to rows X, shape (n, d), NaN allowed where dense, and labels y, shape (n,)."""
+        return self._fit_with(X, y, None)
+
+    def _fit_with(self, X: Any, y: Any, elsewhere: RowsElsewhere | None) -> AutoAUCClassifier:
+        """As :meth:`fit`; with ``elsewhere`` the unlabelled rows of X are a draw of those there."""
         rng = check_random_state(self.random_state)
         X, roles = self._read(X, y, rng)
         chosen = self._chosen(_situation(X, roles))
-        training, known = self._training(X, roles, rng)
+        training, known = self._training(X, roles, rng, elsewhere)
         whole: list[tuple[Part, ...]] = []
         folds: list[Any] = []
         with progress_bar("AutoAUCClassifier", self.verbose) as tick:
@@ -215,7 +220,11 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         return chosen
 
     def _training(
-        self, X: Any, roles: Roles, rng: np.random.RandomState
+        self,
+        X: Any,
+        roles: Roles,
+        rng: np.random.RandomState,
+        elsewhere: RowsElsewhere | None,
     ) -> tuple[Training, ClassPrior | None]:
         seed = int(rng.randint(2**31 - 1))
         view = fit_view(X[_some(np.arange(X.shape[0]), _VIEW_ROWS, rng)], rng)
@@ -224,6 +233,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
         rows = {role: index for role, index in rows.items() if len(index)}
         folds = deal_folds(rows, self.cv or _FOLDS, X, random_state=rng)
+        if elsewhere is not None:
+            folds = folds.refolded("U", roles.unlabeled, elsewhere.drawn_folds(folds.n_folds))
         known, _ = training_prior(
             self.prior,
             look.raw if view.is_sparse else look.squashed,
@@ -234,7 +245,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         self.class_prior_ = known
         self.prior_ = None if known is None else known.training_value
         threads = effective_n_jobs(self.n_jobs)
-        return Training(look, folds, self.prior_, seed, threads), known
+        training = Training(look, folds, self.prior_, seed, threads, elsewhere=elsewhere)
+        return training, known
 
     def _weights(self, chosen: list[tuple[Member, str]], training: Training) -> Floats:
         fixed = np.array([member.weight for member, _ in chosen])

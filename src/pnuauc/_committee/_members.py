@@ -16,16 +16,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils import check_random_state
 
 from pnuauc._basis import MultiscaleBasis
-from pnuauc._committee._forest import Forest
+from pnuauc._committee._forest import Forest, grow_trees
 from pnuauc._committee._models import Gaussians, Part, Slope
 from pnuauc._committee._processes import average_processes
 from pnuauc._committee._views import Look
+from pnuauc._rows import RowsElsewhere
 from pnuauc.selection import FoldedRows, TrainedGrid
 
 __all__ = ["MEMBERS", "Member", "Situation", "Training"]
@@ -100,6 +101,9 @@ class Training:
     n_threads : int
     held_back : bool
         Whether a fold was left out; such fits serve comparisons only and may be rougher.
+    elsewhere : RowsElsewhere, optional
+        All unlabelled rows, where those in memory are a draw; members that make use of more
+        visit them there.
     """
 
     look: Look
@@ -108,6 +112,7 @@ class Training:
     seed: int
     n_threads: int = 1
     held_back: bool = False
+    elsewhere: RowsElsewhere | None = None
 
     def rows(self, role: str) -> Rows:
         """Row numbers of a role, all folds."""
@@ -121,7 +126,7 @@ class Training:
             for role, lists in self.folds.rows.items()
         }
         folds = FoldedRows(rest, self.folds.n_folds - 1)
-        return replace(self, folds=folds, held_back=True)
+        return replace(self, folds=folds, held_back=True, elsewhere=None)
 
     def classes(self) -> tuple[Rows, NDArray[np.int8]]:
         """Labelled rows and their class, 1 or 0."""
@@ -159,7 +164,10 @@ class KernelAverage(Member):
         return "components" if look.view.is_sparse else "squashed"
 
     def _chosen(self, training: Training) -> Any:
-        rows = getattr(training.look, self._reads(training.look))
+        look, reads = training.look, self._reads(training.look)
+        rows, elsewhere = getattr(look, reads), training.elsewhere
+        if elsewhere is not None:
+            elsewhere = elsewhere.through(getattr(look.view, reads))
         basis = MultiscaleBasis(_N_CENTERS, _WIDTHS, random_state=training.seed).fit(rows)
         setting = "".join(role for role in "PNU" if role in training.folds.rows)
         grid = TrainedGrid.from_arrays(
@@ -170,6 +178,7 @@ class KernelAverage(Member):
             _ALPHAS,
             training.prior,
             n_threads=training.n_threads,
+            elsewhere=elsewhere,
         )
         return grid.train().choose("average", "combined")
 
@@ -200,9 +209,9 @@ class Trees(Member):
         look, share = training.look, _ROUGHER if training.held_back else 1
         if 0 < codes.sum() < len(codes):
             rows, codes = _at_most(rows, codes, _TREE_ROWS, rng)
-            forests = [_grow(look.take(rows).trees, codes, _N_TREES // share, rng)]
+            trees = _grow(look.take(rows).trees, codes, _N_TREES // share, rng)
         else:
-            forests = []
+            trees = []
             own, others = len(rows), training.rows("U")
             known = int(codes[0])
             beside = min(max(_BAG_RATIO * own, _BAG_ROWS), max(len(others) // 3, 1))
@@ -210,14 +219,12 @@ class Trees(Member):
                 drawn = np.sort(rng.choice(others, beside, replace=False))
                 bag = look.take(np.concatenate([rows, drawn])).trees
                 classes = np.repeat([known, 1 - known], [own, beside])
-                forests.append(_grow(bag, classes, _BAG_TREES, rng))
-        return (Part("trees", Forest.from_forests(forests)),)
+                trees += _grow(bag, classes, _BAG_TREES, rng)
+        return (Part("trees", Forest.from_trees(trees)),)
 
 
-def _grow(X: Any, codes: NDArray[Any], n_trees: int, rng: np.random.RandomState) -> Any:
-    leaf = max(1, len(codes) // 1000)
-    seed = int(rng.randint(2**31 - 1))
-    return ExtraTreesClassifier(n_trees, min_samples_leaf=leaf, random_state=seed).fit(X, codes)
+def _grow(X: Any, codes: NDArray[Any], n_trees: int, rng: np.random.RandomState) -> list[Any]:
+    return grow_trees(X, codes, n_trees, rng, leaf=max(1, len(codes) // 1000))
 
 
 def _at_most(

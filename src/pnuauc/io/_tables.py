@@ -25,6 +25,7 @@ __all__ = [
     "detect_format",
     "iter_batches",
     "read_cells",
+    "read_schema",
     "read_table",
 ]
 
@@ -39,8 +40,15 @@ class ParquetReader:
         self.source = source
 
     def names(self) -> list[str]:
+        return list(self.schema().names)
+
+    def schema(self) -> Any:
         with told(self.source), self.source.open_seekable() as stream:
-            return list(need("pyarrow.parquet").read_schema(stream).names)
+            return need("pyarrow.parquet").read_schema(stream)
+
+    def n_rows(self) -> int:
+        with told(self.source), self.source.open_seekable() as stream:
+            return int(need("pyarrow.parquet").read_metadata(stream).num_rows)
 
     def table(self) -> Any:
         with told(self.source), self.source.open_seekable() as stream:
@@ -73,8 +81,14 @@ class ArrowReader:
         self.source = source
 
     def names(self) -> list[str]:
+        return list(self.schema().names)
+
+    def schema(self) -> Any:
         with told(self.source), self.source.open_seekable() as stream:
-            return list(_open_arrow(stream).schema.names)
+            return _open_arrow(stream).schema
+
+    def n_rows(self) -> None:
+        """Only reading tells."""
 
     def table(self) -> Any:
         pa = need("pyarrow")
@@ -176,6 +190,26 @@ def column_names(path: str | os.PathLike[str], options: ReadOptions | None = Non
     names = _READERS[source.kind](source).names()
     check_names(names, source.name)
     return list(names)
+
+
+def read_schema(
+    path: str | os.PathLike[str], options: ReadOptions | None = None
+) -> tuple[Any, int | None]:
+    """(names and types of the columns, number of rows if the file says it), rows unread.
+
+    CSV has no types: text throughout. JSON lines and Excel have to be read for them.
+    """
+    pa = need("pyarrow")
+    source = find_source(path, options)
+    if source.kind in {"csv", "tsv"}:
+        return pa.schema([(name, pa.string()) for name in column_names(path, options)]), None
+    if source.kind not in {"parquet", "arrow"}:
+        return read_cells(path, options).schema, None
+    reader = _READERS[source.kind](source)
+    schema = reader.schema()
+    check_names(schema.names, source.name)
+    with told(source):
+        return plain_types(schema.empty_table()).schema, reader.n_rows()
 
 
 def iter_batches(

@@ -11,12 +11,10 @@ from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
+from pnuauc._row_hash import matrix_keys
 from pnuauc.labels import ROLES, Roles, read_roles
 
 __all__ = ["RoleStratifiedKFold", "RoleStratifiedShuffleSplit", "grouped_folds", "row_groups"]
-
-#: Rows that are copied at a time to read their contents.
-_BLOCK = 4096
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -155,25 +153,15 @@ def row_groups(X: Any) -> NDArray[np.intp]:
 
     X : ndarray or CSR matrix, shape (n, d)
     """
+    if not sparse.issparse(X):
+        return np.unique(matrix_keys(X), return_inverse=True)[1].astype(np.intp).ravel()
+    rows = sparse.csr_matrix(X, copy=True)
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    spans = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
     known: dict[bytes, int] = {}
-    groups: NDArray[np.intp] = np.empty(X.shape[0], dtype=np.intp)
-    for i, key in enumerate(_contents(X)):
-        groups[i] = known.setdefault(key, len(known))
-    return groups
-
-
-def _contents(X: Any) -> Iterator[bytes]:
-    """What tells a row from another; -0.0 and 0.0 are one number."""
-    if sparse.issparse(X):
-        rows = sparse.csr_matrix(X, copy=True)
-        rows.eliminate_zeros()
-        rows.sort_indices()
-        for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-            yield rows.indices[a:b].tobytes() + rows.data[a:b].tobytes()
-        return
-    for start in range(0, len(X), _BLOCK):
-        for row in np.ascontiguousarray(X[start : start + _BLOCK] + 0.0):
-            yield row.tobytes()
+    keys = (rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in spans)
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.intp)
 
 
 class RoleStratifiedShuffleSplit(StratifiedShuffleSplit):

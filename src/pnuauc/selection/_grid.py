@@ -14,7 +14,15 @@ from scipy.stats import spearmanr
 from pnuauc._design import Design, ranking_threshold
 from pnuauc._linear import LinearModel
 from pnuauc._risks import pnu_risk
-from pnuauc._rows import Rows, SomeRows, array_rows, count_rows, map_blocks
+from pnuauc._rows import (
+    Rows,
+    RowsElsewhere,
+    SomeRows,
+    array_rows,
+    block_length,
+    count_rows,
+    map_blocks,
+)
 from pnuauc._threads import one_blas_thread
 from pnuauc.losses import Loss, get_loss
 from pnuauc.selection._choice import (
@@ -56,6 +64,8 @@ class TrainedGrid:
     loss : str or Loss, default="squared"
     n_threads : int, default=1
     max_iter, tol : limits of the iterative solver (losses other than squared)
+    sample : dict of role letter -> visitor, optional
+        Rows that thresholds and correlations are read off; by default ``rows``.
 
     Attributes
     ----------
@@ -98,7 +108,9 @@ class TrainedGrid:
         n_threads: int = 1,
         max_iter: int = 500,
         tol: float = 1e-6,
+        sample: Mapping[str, Rows] | None = None,
     ) -> None:
+        self.sample = dict(rows if sample is None else sample)
         self.rows, self.basis, self.prior, self.n_folds = dict(rows), basis, prior, n_folds
         self.risks = [pnu_risk(float(eta), prior) for eta in etas]
         self.alphas = [float(alpha) for alpha in alphas]
@@ -120,9 +132,13 @@ class TrainedGrid:
         block_size: int | None = None,
         n_threads: int = 1,
         tick: Callable[[str, float], None] = lambda stage, share: None,
+        elsewhere: RowsElsewhere | None = None,
         **options: Any,
     ) -> TrainedGrid:
-        """A grid on rows in memory, X of shape (n, d), dealt to folds by :func:`deal_folds`."""
+        """A grid on rows in memory, X of shape (n, d), dealt to folds by :func:`deal_folds`.
+
+        With ``elsewhere`` the unlabelled rows in memory are a draw of those that are visited.
+        """
         meter = _Meter(sum(map(folds.size, folds.rows)), tick)
         rows = array_rows(
             X,
@@ -133,8 +149,19 @@ class TrainedGrid:
             n_threads=n_threads,
             seen=meter,
         )
+        visited: dict[str, Rows] = dict(rows)
+        if elsewhere is not None:
+            visited["U"] = elsewhere.rows(folds.n_folds, block_length(X, basis))
         return cls(
-            rows, basis, etas, alphas, prior, n_folds=folds.n_folds, n_threads=n_threads, **options
+            visited,
+            basis,
+            etas,
+            alphas,
+            prior,
+            n_folds=folds.n_folds,
+            n_threads=n_threads,
+            sample=rows,
+            **options,
         )
 
     @property
@@ -216,15 +243,15 @@ class TrainedGrid:
 
     def threshold(self, model: LinearModel) -> float:
         """The score that a share ``prior`` of the unlabelled rows exceeds."""
-        return ranking_threshold(Design(self.rows, model.basis), model.coef, self.prior)
+        return ranking_threshold(Design(self.sample, model.basis), model.coef, self.prior)
 
     def rank_correlation(self, one: LinearModel, other: LinearModel) -> float | None:
         """Spearman correlation of two models' scores on evenly spaced rows of all roles."""
-        n = sum(map(count_rows, self.rows.values()))
+        n = sum(map(count_rows, self.sample.values()))
         step = max(1, n // _COMPARED_ROWS)
         some = {
             role: SomeRows(rows, lambda b: (b.start + np.arange(len(b))) % step == 0)
-            for role, rows in self.rows.items()
+            for role, rows in self.sample.items()
         }
         ours, theirs = (
             np.concatenate(list(Design(some, m.basis).scores(m.coef).values()))

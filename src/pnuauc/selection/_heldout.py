@@ -1,11 +1,13 @@
 """Every candidate scores the rows held out of its training, and the scores are counted.
 
 Labelled rows are few, and their scores are kept: they are the marks. Unlabelled rows pass by in
-blocks and leave behind how many of them lie below each mark.
+blocks and leave behind how many of them lie below each mark. Above some hundred labelled rows of
+a class in a fold, marks are thinned: see :class:`pnuauc.selection._counts.Marks`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from pnuauc._design import joined
 from pnuauc._rows import Block, Rows
-from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
+from pnuauc.selection._counts import FoldCounts, Marks, count_below
 from pnuauc.selection._trainers import Fitted
 
 __all__ = ["count_held_out"]
@@ -36,14 +38,20 @@ def count_held_out(
     ]
     if "U" not in rows:
         return labelled
-    wanted = [with_next_above(c.marks) for c in labelled]
-
-    def count(block: Block) -> dict[int, tuple[NDArray[np.float64], float]]:
-        return {k: (score.below(k, part, wanted[k]), part.mass) for k, part in score.parts(block)}
-
+    marks = [Marks.of(c) for c in labelled]
     nothing: dict[int, Any] = {}
+    count = functools.partial(_count, score=score, marks=[m.wanted for m in marks])
     counted = rows["U"].fold(count, _add_counts, nothing)
-    return [c.with_unlabelled(*counted[k]) if k in counted else c for k, c in enumerate(labelled)]
+    return [
+        c.with_unlabelled(marks[k].spread(counted[k][0]), counted[k][1]) if k in counted else c
+        for k, c in enumerate(labelled)
+    ]
+
+
+def _count(
+    block: Block, score: _FoldScores, marks: list[NDArray[np.floating]]
+) -> dict[int, tuple[NDArray[np.float64], float]]:
+    return {k: (score.below(k, part, marks[k]), part.mass) for k, part in score.parts(block)}
 
 
 def _add_counts(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
@@ -87,13 +95,14 @@ class _FoldScores:
             out[index] = scores
         return out
 
+    def _whole_parts(self, block: Block) -> list[tuple[int, NDArray[Any], Any]]:
+        return [(k, self.whole(k, part), part.weight) for k, part in self.parts(block)]
+
     def labelled(self, rows: Rows | None) -> list[tuple[NDArray[Any], NDArray[Any] | None]]:
         """Scores of a role's rows, shape (n_candidates, n), and their weights, by fold."""
         found: list[list[Any]] = [[] for _ in self.places]
         if rows is not None:
-            for parts in rows.map(
-                lambda b: [(k, self.whole(k, p), p.weight) for k, p in self.parts(b)]
-            ):
+            for parts in rows.map(self._whole_parts):
                 for k, *scores_and_weight in parts:
                     found[k].append(scores_and_weight)
         nothing = [np.zeros((self.n_candidates, 0)), None]

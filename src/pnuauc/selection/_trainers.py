@@ -119,18 +119,18 @@ class MomentsTrainer:
 
 def fold_moments(rows: Rows, basis: Any) -> dict[int, list[Moments]]:
     """Moments of one role's rows, by fold and scale, in one pass: {fold: [scale 0, ...]}."""
-    empty = [Moments.zero(basis.n_features)] * basis.n_scales
-
-    def summarise(block: Block) -> dict[int, list[Moments]]:
-        found = {}
-        for k, part in block.by_fold():
-            found[k] = list(empty)
-            for j, features in part.scales(basis):
-                found[k][j] = moments_of(features, part.weight, basis)
-        return found
-
     nothing: dict[int, list[Moments]] = {}
-    return dict(sorted(rows.fold(summarise, _merge_folds, nothing).items()))
+    found = rows.fold(functools.partial(_moments_by_fold, basis=basis), _merge_folds, nothing)
+    return dict(sorted(found.items()))
+
+
+def _moments_by_fold(block: Block, basis: Any) -> dict[int, list[Moments]]:
+    found = {}
+    for k, part in block.by_fold():
+        found[k] = [Moments.zero(basis.n_features)] * basis.n_scales
+        for j, features in part.scales(basis):
+            found[k][j] = moments_of(features, part.weight, basis)
+    return found
 
 
 def _merge_folds(

@@ -1,0 +1,210 @@
+"""Where the rows of a table live: the one thing that no other room knows.
+
+A source answers two questions about its batches, :meth:`Source.fold` and :meth:`Source.map`, as
+:class:`pnuauc._rows.Rows` does for the rows of one role. Memory, files, Dask and Spark are
+implementations of it. What is handed to them is shipped to where the batches are: functions of a
+module, ``functools.partial`` of them or small dataclasses with ``__call__``, never closures.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from pnuauc._rows import Block, map_blocks, row_blocks
+
+__all__ = ["Batch", "MemorySource", "Source", "SourceRows", "merge_known", "merged"]
+
+#: Rows of a batch: 20 float64 columns take 10 MB.
+BATCH_ROWS = 65_536
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some neighbouring rows of a table.
+
+    Attributes
+    ----------
+    table : pyarrow.RecordBatch or pyarrow.Table
+        In the types of :attr:`Source.schema`.
+    name : str
+        What messages call the file (or partition) that the rows come from.
+    first_row : int
+        Rows of that file before these.
+    part : int
+        Number of that file; rows of a source are in the order (part, row).
+    """
+
+    table: Any
+    name: str = "table"
+    first_row: int = 0
+    part: int = 0
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+
+class Source(Protocol):
+    """A table, batch by batch. The order of batches is fixed, whatever speed is asked for."""
+
+    @property
+    def schema(self) -> Any:
+        """Names and types of the columns: one ``pyarrow.Schema`` for all batches."""
+        ...
+
+    def select(self, columns: Sequence[str]) -> Source:
+        """The same with these columns only: what is not asked for is not read."""
+        ...
+
+    def fold(
+        self,
+        summarise: Callable[[Batch], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """merge(... merge(merge(zero, summarise(b1)), summarise(b2)) ...) over the batches.
+
+        ``merge`` is associative: an implementation may merge neighbours first, as in a tree.
+        """
+        ...
+
+    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
+        """function(b1), function(b2), ... in the order of the batches."""
+        ...
+
+
+class LocalSource:
+    """What sources on this machine share: batches come one by one, threads work on them."""
+
+    n_threads: int = 1
+    seen: Callable[[int], None] | None = None
+
+    def batches(self) -> Iterator[Batch]:
+        raise NotImplementedError
+
+    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
+        """function(batch) for every batch, in order; a few batches are held at a time."""
+        for n, result in map_blocks(_Sized(function), self.batches(), self.n_threads):
+            if self.seen is not None:
+                self.seen(n)
+            yield result
+
+    def fold(
+        self,
+        summarise: Callable[[Batch], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all batches, in order."""
+        return functools.reduce(merge, self.map(summarise), zero)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sized(Generic[_Result]):
+    function: Callable[[Batch], _Result]
+
+    def __call__(self, batch: Batch) -> tuple[int, _Result]:
+        return len(batch), self.function(batch)
+
+
+class MemorySource(LocalSource):
+    """A ``pyarrow.Table`` in memory."""
+
+    def __init__(
+        self, table: Any, *, name: str = "table", batch_rows: int = BATCH_ROWS, n_threads: int = 1
+    ) -> None:
+        self.table, self.name = table, name
+        self.batch_rows, self.n_threads = batch_rows, n_threads
+
+    @property
+    def schema(self) -> Any:
+        return self.table.schema
+
+    def select(self, columns: Sequence[str]) -> MemorySource:
+        made = MemorySource(
+            self.table.select(list(columns)),
+            name=self.name,
+            batch_rows=self.batch_rows,
+            n_threads=self.n_threads,
+        )
+        made.seen = self.seen
+        return made
+
+    def batches(self) -> Iterator[Batch]:
+        for rows in row_blocks(self.table.num_rows, self.batch_rows):
+            part = self.table.slice(rows.start, rows.stop - rows.start)
+            yield Batch(part, self.name, rows.start)
+
+
+class SourceRows:
+    """The rows of one role that live in a source: a visitor as :mod:`pnuauc._rows` knows it.
+
+    Parameters
+    ----------
+    source : Source
+    read : callable(Batch) -> iterable of Block
+        The rows of the role in a batch, shape (n, d), with their folds; blocks do not know how
+        many rows of the role come before them (``start`` is 0).
+    """
+
+    def __init__(self, source: Source, read: Callable[[Batch], Iterable[Block]]) -> None:
+        self.source, self.read = source, read
+
+    def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
+        """function(block) for every block, in order."""
+        for found in self.source.map(_EachBlock(self.read, function)):
+            yield from found
+
+    def fold(
+        self,
+        summarise: Callable[[Block], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all blocks: those of a batch where it is, then the batches."""
+        found = self.source.fold(_Merged(self.read, summarise, merge), merge_known(merge), None)
+        return zero if found is None else merge(zero, found[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _EachBlock(Generic[_Result]):
+    read: Callable[[Batch], Iterable[Block]]
+    function: Callable[[Block], _Result]
+
+    def __call__(self, batch: Batch) -> list[_Result]:
+        return [self.function(block) for block in self.read(batch)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Merged(Generic[_Result]):
+    """The merged summaries of a batch's blocks as a tuple of one; None where it has none."""
+
+    read: Callable[[Batch], Iterable[Block]]
+    summarise: Callable[[Block], _Result]
+    merge: Callable[[_Result, _Result], _Result]
+
+    def __call__(self, batch: Batch) -> tuple[_Result] | None:
+        found = None
+        for block in self.read(batch):
+            found = merged(self.merge, found, (self.summarise(block),))
+        return found
+
+
+def merged(
+    merge: Callable[[_Result, _Result], _Result],
+    a: tuple[_Result] | None,
+    b: tuple[_Result] | None,
+) -> tuple[_Result] | None:
+    """The merge of two summaries, each a tuple of one or None: nothing to merge."""
+    if a is None or b is None:
+        return a if b is None else b
+    return (merge(a[0], b[0]),)
+
+
+def merge_known(merge: Callable[[_Result, _Result], _Result]) -> Callable[[Any, Any], Any]:
+    """``merge`` for summaries that may be None."""
+    return functools.partial(merged, merge)
