@@ -168,8 +168,9 @@ def posterior(counts: list[RankCounts], belief: Belief, *, spread_sd: float = 0.
 
 def _scaled(log_likelihood: Floats, masses: Floats) -> Floats:
     """Likelihood times belief, summing to one."""
-    product: Floats = np.exp(log_likelihood - log_likelihood.max()) * masses
-    return product / product.sum()
+    product = np.exp(log_likelihood - log_likelihood.max()) * masses
+    scaled: Floats = product / product.sum()
+    return scaled
 
 
 class _Grid(NamedTuple):
