@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import pnuauc
 from pnuauc import AUCClassifier
-from pnuauc._basis import median_distance
+from pnuauc._centers import median_distance
 from pnuauc.baselines import BASELINES
 from pnuauc.baselines._registry import WIDTHS
 from pnuauc.datasets import make_twonorm, sample_pnu

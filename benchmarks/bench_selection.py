@@ -1,8 +1,11 @@
 """AUCClassifierCV against a literal transcription of the method, and against the floor of two
-passes over a million rows; python -m benchmarks.bench_selection [literal|floor|growth|solves]
+passes over a million rows.
+
+python -m benchmarks.bench_selection [literal|floor|growth|solves|octave]
 
 ``solves`` is about a small fit: processor time against the bare Cholesky solves of the grid, and,
 with ``--before FOLDER`` (a checkout of another version), against that version in the same run.
+``octave`` compares with the method written plainly in Octave (benchmarks/octave), one thread each.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
+from scipy.io import savemat
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
@@ -199,7 +204,7 @@ _SMALL_FIT = """
 import time
 from benchmarks.bench_selection import PRIOR, make_rows
 from pnuauc import AUCClassifierCV
-X, y = make_rows(10, 90, 1000, 20)
+X, y = make_rows(10, 90, {n_u}, 20)
 model = AUCClassifierCV("paper", prior=PRIOR, random_state=0).fit(X, y)
 start = time.process_time()
 model.fit(X, y)
@@ -207,14 +212,14 @@ print(time.process_time() - start)
 """
 
 
-def fit_seconds(folder: str) -> float:
+def fit_seconds(folder: str, n_u: int = 1000) -> float:
     """Processor time of a small fit by the version in ``folder``, in a process of its own."""
     setting = {
         **os.environ,
         "PYTHONPATH": str(Path(folder).resolve() / "src"),
         "OPENBLAS_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-c", _SMALL_FIT]
+    command = [sys.executable, "-c", _SMALL_FIT.format(n_u=n_u)]
     done = subprocess.run(
         command, cwd=folder, env=setting, check=True, capture_output=True, text=True
     )
@@ -231,6 +236,28 @@ def compare_with_solves(before: str | None, repeats: int) -> None:
     if before:
         other = min(fit_seconds(before) for _ in range(repeats))
         print(f"before {other:.2f} s, before / ours {other / ours:.2f}")
+
+
+def compare_with_octave(repeats: int) -> None:
+    here = Path(__file__).parent
+    print("10 P, 90 N, d = 20, b = 200, 475 candidates x 5 folds, processor time, one thread")
+    print(f"{'n_U':>8} {'ours s':>8} {'octave s':>9} {'ratio':>7}")
+    for n_u in (1000, 10_000):
+        X, y = make_rows(10, 90, n_u, 20)
+        with tempfile.TemporaryDirectory() as folder:
+            rows = {role: X[y == code] for role, code in zip("PNU", (1, 0, -1), strict=True)}
+            savemat(f"{folder}/rows.mat", {**rows, "prior": PRIOR, "b": 200.0, "repeats": repeats})
+            call = f"addpath('{here / 'octave'}'); pnu_grid('{folder}/rows.mat')"
+            done = subprocess.run(
+                ["octave-cli", "--no-gui", "--norc", "--eval", call],
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+        theirs = float(done.stdout)
+        ours = min(fit_seconds(str(here.parent), n_u) for _ in range(repeats))
+        print(f"{n_u:8,} {ours:8.2f} {theirs:9.2f} {theirs / ours:7.1f}")
 
 
 def growth(rows: int, threads: int) -> None:
@@ -260,6 +287,8 @@ def main() -> None:
         compare_with_floor(args.rows, args.threads, args.repeats)
     if "solves" in args.parts:
         compare_with_solves(args.before, args.repeats)
+    if "octave" in args.parts:
+        compare_with_octave(args.repeats)
     if "growth" in args.parts:
         growth(args.rows, args.threads)
 

@@ -2,6 +2,7 @@
 
 python -m experiments table4 --trials 10 --data DIR
 python -m experiments figure6 --show  # run nothing
+python -m experiments table4 --again 5  # five stored jobs once more, compared value by value
 python -m experiments report          # docs/ from the committed results
 python -m experiments list
 """
@@ -50,13 +51,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--retry", action="store_true", help="compute failed rows again")
     parser.add_argument("--show", action="store_true", help="run nothing; show what is there")
+    parser.add_argument("--again", type=int, help="compute so many stored jobs again and compare")
     parser.add_argument("--config", type=Path, default=CONFIG)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
     return parser
 
 
 def _run(options: argparse.Namespace) -> None:
-    from experiments import report, runner
+    from experiments import again, report, runner
     from experiments.config import Config
 
     config = Config.read(options.config)
@@ -68,10 +70,13 @@ def _run(options: argparse.Namespace) -> None:
             print(f"Wrote {path}.")
     elif name in config.experiments:
         experiment = config[name]
+        wanted = runner.Wanted(
+            options.trials, options.data_set, options.method, options.setting, options.retry
+        )
+        if options.again:
+            print(again.compare_again(experiment, options.results, options.again, wanted))
+            return
         if not options.show:
-            wanted = runner.Wanted(
-                options.trials, options.data_set, options.method, options.setting, options.retry
-            )
             runner.run(experiment, options.results, options.jobs, wanted)
         print(report.show(experiment, options.results))
         if known := report.differences(name):

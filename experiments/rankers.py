@@ -25,9 +25,11 @@ from pnuauc.datasets import GENERATORS, TEXT, PNUSample, load, sample_pnu
 from pnuauc.priors import PRIORS
 from pnuauc.selection import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS, TrainedGrid, deal_folds
 
-__all__ = ["RANKERS", "data_of", "draw", "paper_grid", "prior_of"]
+__all__ = ["RANKERS", "VALIDATION", "data_of", "draw", "paper_grid", "prior_of"]
 
 Rows = list[dict[str, Any]]
+#: Validation criteria that are stored under another name in the committed results.
+VALIDATION = {"paper": "simple"}
 #: From here on the committee may learn its weights.
 _MANY_LABELS = 400
 
@@ -128,6 +130,7 @@ def _auc_cv(job: Job, sample: PNUSample) -> Rows:
     options.pop("prior", None)
     as_negative = options.pop("unlabeled_as", None)
     options["selection"] = "average" if "average" in selections.values() else "paper"
+    options["validation"] = _validation(job.methods[0])
     if job.data_set in TEXT:
         options["basis"] = "linear"
     X, y = sample.X, np.where(sample.y == -1, np.nan, sample.y.astype(float))
@@ -190,8 +193,7 @@ def _auc_grid(job: Job, sample: PNUSample) -> Rows:
     assert prior is not None  # "prior" is required of this kind
     grid = paper_grid(X, y, prior, job.data_set in TEXT, job.seed)
     chosen = {
-        m.name: grid.choose(m.settings["selection"], m.settings["validation"]).model
-        for m in job.methods
+        m.name: grid.choose(m.settings["selection"], _validation(m)).model for m in job.methods
     }
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     sample = sample._replace(X_test=sample.X_test.astype(np.float64))
@@ -206,6 +208,11 @@ def _auc_grid(job: Job, sample: PNUSample) -> Rows:
         }
         for name, model in chosen.items()
     ]
+
+
+def _validation(method: Method) -> Any:
+    name = method.settings.get("validation")
+    return VALIDATION.get(name, name)
 
 
 def prior_of(X: Any, y: Any, job: Job) -> float | None:

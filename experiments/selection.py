@@ -17,20 +17,12 @@ from sklearn.metrics import roc_auc_score
 
 from experiments.config import Experiment, Job
 from experiments.kinds import Kind, together
-from experiments.rankers import draw, prior_of
+from experiments.rankers import VALIDATION, draw, prior_of
 from experiments.summary import markdown_table, rows_by_cell
 from pnuauc._basis import MultiscaleBasis
 from pnuauc.datasets import PNUSample
-from pnuauc.selection import (
-    PAPER_ALPHAS,
-    PAPER_ETAS,
-    PAPER_WIDTHS,
-    TrainedGrid,
-    average,
-    deal_folds,
-    order_of,
-    pick,
-)
+from pnuauc.selection import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS, TrainedGrid, deal_folds
+from pnuauc.selection._choice import average, order_of, pick
 
 __all__ = ["SELECTION"]
 
@@ -79,7 +71,7 @@ def _aucs(
     grid: TrainedGrid, name: str, truth: NDArray[np.int8], scores: NDArray[np.float64]
 ) -> dict[str, float]:
     """One validation criterion, all rules."""
-    criterion, candidates = grid.judge(name), grid.candidates
+    criterion, candidates = grid.judge(VALIDATION.get(name, name)), grid.candidates
     order = order_of(criterion.mean, candidates)[: grid.usable.sum()]
     found = {f"best {s}": scores[order[: round(s * len(candidates))]].mean(axis=0) for s in SHARES}
     labelled_only = np.where(candidates.eta == 0, criterion.mean, np.nan)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KEY", "Row", "Store", "add_run", "read_rows"]
+__all__ = ["KEY", "Row", "Store", "add_run", "as_text", "read_rows"]
 
 KEY = ("experiment", "data_set", "setting", "method", "seed")
 
@@ -88,7 +88,7 @@ class Store:
         """Write rows that are not there yet."""
         lines = []
         for values in rows:
-            row = {field: _text(values.get(field, "")) for field in self.fields}
+            row = {field: as_text(values.get(field, "")) for field in self.fields}
             known = self._known.get(self._identity(row))
             if known is not None and known["status"] == "ok":
                 continue
@@ -109,7 +109,7 @@ class Store:
         self.close()
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """One line of text: numbers short, line breaks gone."""
     if isinstance(value, float):  # NumPy's double is one
         return f"{value:.6g}"

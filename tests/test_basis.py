@@ -10,15 +10,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.estimator_checks import check_estimator
 
-from pnuauc._basis import (
-    BASES,
-    GaussianBasis,
-    IdentityBasis,
-    LinearKernelBasis,
-    median_distance,
-    sample_centers,
-    squared_distances,
-)
+from pnuauc._basis import BASES, GaussianBasis, IdentityBasis, LinearKernelBasis
+from pnuauc._centers import median_distance, sample_centers, squared_distances
 
 
 @pytest.fixture

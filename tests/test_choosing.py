@@ -9,17 +9,11 @@ import pytest
 
 from pnuauc._basis import MultiscaleBasis
 from pnuauc._risks import gamma_bar
-from pnuauc.selection import (
-    Candidates,
-    Criterion,
-    TrainedGrid,
-    average,
-    deal_folds,
-    order_of,
-    pick,
-)
+from pnuauc.selection import TrainedGrid, deal_folds
+from pnuauc.selection._choice import Candidates, average, order_of, pick
 from pnuauc.selection._counts import FoldCounts
 from pnuauc.selection._criterion import (
+    Criterion,
     _least_variance,
     _least_variance_simplex,
     held_out_covariance,
@@ -117,13 +111,13 @@ def test_equal_risks_leave_labelled_pairs_alone():
     assert sum(_least_variance_simplex(np.zeros((3, 3)))) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", ["paper", "variance", "combined"])
+@pytest.mark.parametrize("name", ["simple", "variance", "combined"])
 def test_validation_risk_is_the_weighted_sum_of_its_parts(name):
     prior, folds = 0.3, folds_of()
     counts, etas = counts_of(folds), np.array([-0.5, 0.0, 0.5])
     found = validation_risks(counts, etas, "PNU", prior, name)
     s = held_out_covariance(counts, prior)
-    if name == "paper":
+    if name == "simple":
         pnpu, pnnu = gamma_bar(prior, 9, 12)
     elif name == "variance":
         pnpu, pnnu = _least_variance(s, 1), _least_variance(s, 2)
@@ -164,7 +158,7 @@ def test_two_roles_leave_no_choice_of_weights(setting, part):
 
 def test_mean_and_error_over_the_folds_that_have_a_value():
     risks = np.array([[0.1, 0.4, np.nan], [0.3, np.nan, np.nan], [0.8, 0.6, np.nan]])
-    found = Criterion("paper", risks, {}, 0.1)
+    found = Criterion("simple", risks, {}, 0.1)
     np.testing.assert_allclose(found.mean, [0.4, 0.5, np.nan])
     np.testing.assert_allclose(found.std[:2], [np.std(risks[:, 0]), 0.1])
     expected = [np.std(risks[:, 0], ddof=1) / np.sqrt(3), np.std([0.4, 0.6], ddof=1) / np.sqrt(2)]
@@ -198,18 +192,18 @@ def test_ties_go_to_the_simpler_candidate():
 def test_average_weighs_by_the_excess_risk():
     candidates = Candidates.from_grid([1.0], [0.0], [0.1, 1.0, 10.0, 100.0, 1000.0])
     risks = np.array([[0.2, 0.1, 0.15, 0.1 + 7.5 * 0.02, np.nan]])
-    found = average(Criterion("paper", risks, {}, 0.04), candidates, 0.5)
+    found = average(Criterion("simple", risks, {}, 0.04), candidates, 0.5)
     # exp(-7.5) is below a thousandth of the best and is cut, the others share by exp(-excess / .02)
     assert found.kept.tolist() == [1, 2, 0]
     weights = np.exp(-np.array([0.0, 0.05, 0.1]) / 0.02)
     np.testing.assert_allclose(found.weights, weights / weights.sum())
-    sure = average(Criterion("paper", risks, {}, 0.0), candidates, 0.5)
+    sure = average(Criterion("simple", risks, {}, 0.0), candidates, 0.5)
     assert (sure.kept.tolist(), sure.weights.tolist()) == ([1], [1.0])
     for wrong in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="temperature"):
-            average(Criterion("paper", risks, {}, 0.1), candidates, wrong)
+            average(Criterion("simple", risks, {}, 0.1), candidates, wrong)
     with pytest.raises(ValueError, match="No candidate"):
-        average(Criterion("paper", np.full((2, 5), np.nan), {}, 0.1), candidates, 0.5)
+        average(Criterion("simple", np.full((2, 5), np.nan), {}, 0.1), candidates, 0.5)
 
 
 def test_folds_deal_every_row_once_and_evenly():
@@ -298,3 +292,34 @@ def test_held_out_scores_are_those_of_models_that_did_not_see_the_fold():
         scores = features @ coef
         expected = 1 - wins(scores[held["P"]], scores[held["N"]]).mean()
         assert risks[k] == pytest.approx(expected)
+
+
+def test_a_fold_without_unlabelled_rows_leaves_labelled_pairs():
+    folds = folds_of(sizes=((4, 6, 30), (5, 6, 0)))
+    found = held_out_covariance(counts_of(folds), 0.3)
+    np.testing.assert_allclose(found, held_out_covariance(counts_of(folds), None))
+    assert found[0, 0] > 0
+
+
+@pytest.mark.parametrize(("role", "part"), [("P", "PU"), ("N", "NU")])
+def test_one_labelled_class_is_judged_against_unlabelled_rows(role, part):
+    """Held-out risks by brute force; nothing is made up for the class that is not there."""
+    rng = np.random.default_rng(0)
+    sign = 1 if role == "P" else -1
+    X = rng.standard_normal((50, 2)) + sign * (np.arange(50) < 12)[:, None]
+    rows = {role: np.arange(12), "U": np.arange(12, 50)}
+    basis = MultiscaleBasis(6, ("median",), random_state=0).fit(X)
+    folds = deal_folds(rows, 3, random_state=0)
+    grid = TrainedGrid.from_arrays(X, folds, basis, (float(sign),), (1.0,), 0.2).train()
+    risks, features = grid.judge("combined").fold_risks[:, 0], basis.scale(0).features(X)
+    for k, (fitted, counts) in enumerate(zip(grid.fitted, grid.counts)):
+        scores = features @ fitted.coef[0]
+        labelled, unlabelled = (scores[folds.rows[r][k]] for r in (role, "U"))
+        assert (counts.positive.shape[1], counts.negative.shape[1]) == (
+            (len(labelled), 0) if role == "P" else (0, len(labelled))
+        )
+        assert counts.n_unlabeled == len(unlabelled)
+        won = wins(labelled, unlabelled).mean()
+        expected = (1 - won - 0.1) / 0.8 if role == "P" else (won - 0.4) / 0.2
+        assert risks[k] == pytest.approx(expected)
+    assert grid.setting == part

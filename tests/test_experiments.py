@@ -21,6 +21,7 @@ pytest.importorskip("experiments", reason="experiments/ is not part of the packa
 
 import experiments
 from experiments import report, runner, tables
+from experiments.again import compare_again
 from experiments.config import CONFIG, Config, Job, Setting
 from experiments.kinds import KINDS, kind_of
 from experiments.rankers import COLUMNS, draw, fit_key, paper_grid
@@ -152,6 +153,19 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path: Path, config_path: Pa
     assert experiments.main(command(config_path, cut, 2)[3:]) == 0  # nothing left to do
     assert file.read_text() == content
     check_outputs(config, whole)
+    check_again(config, whole)
+
+
+def check_again(config: Config, results: Path) -> None:
+    """Stored rows computed once more: equal, and one that was tampered with is found."""
+    wanted, file = Wanted(methods=["logistic"]), results / "tiny.csv"
+    told = compare_again(config["tiny"], results, 9, wanted)
+    assert told == "4 rows of 4 jobs computed again: 0 values differ."
+    auc = next(row["auc"] for row in read_rows(file) if row["method"] == "logistic")
+    file.write_text(file.read_text().replace(f",{auc},", ",0.123456,"))
+    told = compare_again(config["tiny"], results, 9, wanted)
+    assert "1 values differ" in told
+    assert f"| auc | 0.123456 | {auc} |" in told
 
 
 def check_outputs(config: Config, results: Path) -> None:
@@ -207,7 +221,7 @@ def test_one_grid_gives_what_three_fits_give(basis: str) -> None:
     labels = np.where(sample.y == -1, np.nan, sample.y.astype(float))
     grid = paper_grid(sample.X, labels, 0.25, basis == "linear", 3)
     for selection, validation, risk in (
-        ("paper", "paper", "pnu"),
+        ("paper", "simple", "pnu"),
         ("average", "combined", "pnu"),
         ("paper", "pn", "pn"),
         ("average", "pn", "pn"),

@@ -9,7 +9,7 @@ import pytest
 
 from attack.numbers import call, calls
 from pnuauc import AUCClassifier, AUCClassifierCV, auc_estimate
-from pnuauc._basis import median_distance, squared_distances
+from pnuauc._centers import median_distance, squared_distances
 from pnuauc.metrics import threshold_estimate
 
 CALLS = calls()

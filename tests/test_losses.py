@@ -74,14 +74,6 @@ def test_derivative_is_the_slope_of_the_value(loss):
 
 
 @pytest.mark.parametrize("loss", DIFFERENTIABLE, ids=repr)
-def test_second_derivative_is_the_slope_of_the_derivative(loss):
-    m, h = margins_away_from_corners(loss), 1e-5
-    slope = (loss.derivative(m + h) - loss.derivative(m - h)) / (2 * h)
-    scale = np.maximum(1.0, np.abs(loss.second_derivative(m)))
-    np.testing.assert_allclose(loss.second_derivative(m) / scale, slope / scale, atol=1e-8)
-
-
-@pytest.mark.parametrize("loss", DIFFERENTIABLE, ids=repr)
 def test_differentiable_means_a_derivative_without_jumps(loss):
     points = getattr(loss, "breakpoints", (0.0, 1.0))
     for k in points:
@@ -187,19 +179,12 @@ def test_losses_are_frozen_and_compare_by_value():
     "ask",
     [
         lambda loss: loss.derivative(0.5),
-        lambda loss: loss.second_derivative(0.5),
         lambda loss: loss.smoothed(0.1),
     ],
 )
 def test_zero_one_says_that_it_has_no_derivative(ask):
     with pytest.raises(ValueError, match="The zero_one loss has no"):
         ask(get_loss("zero_one"))
-
-
-@pytest.mark.parametrize("name", ["hinge", "absolute"])
-def test_corners_have_no_second_derivative(name):
-    with pytest.raises(ValueError, match="no second derivative"):
-        get_loss(name).second_derivative(0.5)
 
 
 @pytest.mark.parametrize("width", [0.0, -1.0, 1.0, np.nan, np.inf])

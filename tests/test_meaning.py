@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
@@ -218,9 +219,11 @@ def test_expected_positives_are_those_of_the_top_k(k):
     assert found["by_chance"] == pytest.approx(0.3 * k)
 
 
-def test_importance_shuffles_a_column_and_does_not_erase_it():
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_importance_shuffles_a_column_and_does_not_erase_it(kind):
     """score = class signal + noise column: without the noise the AUC would rise, not stay."""
     X, roles, _ = scored_rows([2.0, 0.0])
+    X = kind(X)
     held_out = cross_fit(
         ByColumn(weights=(1.0, 2.0)), X, roles, np.arange(len(roles)), n_folds=2, seed=0
     )

@@ -388,7 +388,7 @@ def test_unknown_losses_are_refused():
         def value(self, margins):
             return np.asarray(margins)
 
-        derivative = second_derivative = value
+        derivative = value
 
     with pytest.raises(ValueError, match="Unknown loss 'hinges'"):
         between("hinges", [1.0], [0.0])

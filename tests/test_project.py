@@ -56,6 +56,17 @@ def test_lowest_versions_are_those_admitted(monkeypatch):
         assert line.replace(">=", "==") in found
 
 
+def test_named_mutants_fit_the_source():
+    """`make mutants ARGS=--named` shows that tests kill them; here, that they can be tried."""
+    config = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text())
+    assert len(config["named"]) >= 8
+    for change in config["named"]:
+        assert (ROOT / change["file"]).read_text().count(change["before"]) == 1, change["name"]
+        for test in change["tests"].split():
+            file, _, name = test.partition("::")
+            assert f"def {name}" in (ROOT / file).read_text(), test
+
+
 def test_relative_links_of_the_root_files_hold():
     for page in ROOT.glob("*.md"):
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text()):

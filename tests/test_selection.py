@@ -10,13 +10,13 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import check_estimator
 
 from pnuauc import AUCClassifier, AUCClassifierCV
-from pnuauc._basis import GaussianBasis
+from pnuauc._basis import GaussianBasis, MultiscaleBasis
 from pnuauc._risks import gamma_bar
 from pnuauc.exceptions import CorrectionWarning
-from pnuauc.selection import Candidates, Criterion, deal_folds, pick
-from pnuauc.selection._choice import held_out_gain
+from pnuauc.selection import PAPER_ALPHAS, PAPER_ETAS, TrainedGrid, deal_folds
+from pnuauc.selection._choice import Candidates, Choice, Gain, explain, held_out_gain
 from pnuauc.selection._counts import FoldCounts, count_below, with_next_above
-from pnuauc.selection._criterion import held_out_covariance
+from pnuauc.selection._criterion import Criterion, held_out_covariance
 from tests.test_estimators import draw
 
 GRID = {"etas": (-0.4, 0.0, 0.6), "alphas": (0.01, 1.0), "widths": ("0.5*median", "median")}
@@ -158,7 +158,7 @@ def test_held_out_covariance_is_that_of_repeated_draws():
 
 
 @pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
-@pytest.mark.parametrize("validation", ["paper", "variance", "combined"])
+@pytest.mark.parametrize("validation", ["simple", "variance", "combined"])
 @pytest.mark.parametrize("setting", ["pn", "pu", "nu", "pnu"])
 @pytest.mark.parametrize("selection", ["paper", "average"])
 def test_every_setting_learns(setting, selection, validation):
@@ -266,43 +266,54 @@ def test_the_report_explains_the_choice():
 
 
 def test_gain_is_told_from_folds_that_did_not_choose():
-    """The definition written out: choose without fold k, judge on fold k, for all k."""
+    """The definition written out: weigh without fold k, judge on fold k, for all k."""
     X, y, *_ = draw(sizes=(10, 20, 200))
-    model = AUCClassifierCV("paper", prior=0.2, random_state=0, **GRID).fit(X, y)
+    grid = {**GRID, "etas": (0.0, 0.3, 0.6)}
+    model = AUCClassifierCV(prior=0.2, random_state=0, temperature=0.7, **grid).fit(X, y)
     table = model.cv_results_
     risks = np.array([table[f"split{k}_test_risk"] for k in range(5)])
-    width, eta, alpha = (table[f"param_{name}"] for name in ("width", "eta", "alpha"))
+    noise = model.selection_.noise * np.sqrt(5 / 4)
     gains = []
     for k in range(5):
-        rest = np.nan_to_num(np.delete(risks, k, axis=0).mean(axis=0), nan=9.0)
-        with_u, without_u = (
-            np.lexsort((-width, -alpha, np.abs(eta), np.round(among, 12)))[0]
-            for among in (rest, np.where(eta == 0, rest, 9.0))
-        )
-        gains.append(risks[k, without_u] - risks[k, with_u])
+        rest = np.delete(risks, k, axis=0).mean(axis=0)
+        means = []
+        for among in (np.full(len(rest), True), table["param_eta"] == 0):
+            weights = among * np.exp(-(rest - rest[among].min()) / (0.7 * noise))
+            weights[weights <= 1e-3] = 0.0
+            means.append(weights @ risks[k] / weights.sum())
+        gains.append(means[1] - means[0])
     assert model.selection_.gain == pytest.approx(np.mean(gains), abs=1e-12)
     # Nadeau and Bengio: 1/5 + 1/4 in place of 1/5
     error = np.std(gains, ddof=1) * np.sqrt(0.45)
     assert model.selection_.gain_std_error == pytest.approx(error, abs=1e-12)
 
 
-@pytest.mark.parametrize("selection", ["average", "paper"])
-def test_noise_shows_no_gain(selection):
-    """200 draws without any signal: the mean claim is zero within one standard error of a claim,
-    and within three of the mean; "helped" is said in at most 5%."""
-    gains, errors, helped = [], [], 0
+NOISE_GRIDS = {
+    "24 candidates": ((-0.6, -0.3, 0.0, 0.3, 0.6, 0.9), (0.01, 1.0), ("0.5*median", "median")),
+    "95 candidates": (PAPER_ETAS, PAPER_ALPHAS, ("median",)),
+}
+
+
+@pytest.mark.parametrize("grid", NOISE_GRIDS)
+def test_noise_shows_no_gain(grid):
+    """200 draws without any signal: the mean claim is zero within one of its standard errors, and
+    "helped" is said in at most 5% of them; a single pick claims nothing."""
+    etas, alphas, widths = NOISE_GRIDS[grid]
+    rows = {"P": np.arange(10), "N": np.arange(10, 30), "U": np.arange(30, 100)}
+    gains, helped = [], 0
     for seed in range(200):
-        rng = np.random.default_rng(seed)
-        X, y = rng.standard_normal((100, 2)), np.repeat([1, 0, -1], [10, 20, 70])
-        grid = {**GRID, "etas": (-0.6, -0.3, 0.0, 0.3, 0.6, 0.9)}
-        model = AUCClassifierCV(selection, prior=0.2, random_state=seed, n_centers=10, **grid)
-        report = model.fit(X, y).selection_
+        X = np.random.default_rng(seed).standard_normal((100, 2))
+        basis = MultiscaleBasis(10, widths, random_state=seed).fit(X)
+        folds = deal_folds(rows, 5, random_state=1000 + seed)
+        trained = TrainedGrid.from_arrays(X, folds, basis, etas, alphas, prior=0.2).train()
+        report = trained.choose("average", "combined").report
         gains.append(report.gain)
-        errors.append(report.gain_std_error)
         helped += "helped" in report.message
-    assert abs(np.mean(gains)) < np.mean(errors)
-    assert abs(np.mean(gains)) < 3 * np.std(gains) / np.sqrt(200)
+    assert abs(np.mean(gains)) < np.std(gains, ddof=1) / np.sqrt(200)
     assert helped <= 10
+    alone = trained.choose("paper", "simple").report
+    assert alone.gain is None
+    assert "cannot tell what the unlabelled rows changed" in alone.message
 
 
 @pytest.mark.parametrize("gain", [0.1, -0.1])
@@ -312,18 +323,42 @@ def test_a_clear_gain_is_found(gain):
     risks = np.array([0.3, 0.31, 0.3 - gain, 0.31 - gain])
     folds = risks + 0.005 * np.random.default_rng(0).standard_normal((5, 4))
     criterion = Criterion("combined", folds, {"all": (1.0, 0.0, 0.0)}, 0.01)
-
-    def rule(criterion):
-        return pick(criterion.mean, candidates)
-
-    found, error, clear = held_out_gain(criterion, candidates, rule)
+    found = held_out_gain(criterion, candidates, 0.5)
     # candidates that use U are passed over where they are worse: no harm is done
-    assert found == pytest.approx(max(gain, 0.0), abs=0.01)
-    assert clear == (gain > 0)
-    assert error < 0.01
-    assert held_out_gain(criterion.among(candidates.eta == 0), candidates, rule)[0] == 0.0
+    assert found.value == pytest.approx(max(gain, 0.0), abs=0.01)
+    assert found.clear == (gain > 0)
+    assert found.std_error < 0.01
+    assert held_out_gain(criterion.among(candidates.eta == 0), candidates, 0.5).value == 0.0
     only = Candidates.from_grid([1.0], [0.5], [0.1, 1.0])
-    assert held_out_gain(criterion, only, rule) is None
+    assert held_out_gain(criterion, only, 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Gain(0.03, 0.01, True), "+3.0 points from those chosen among labelled rows only "
+         "(standard error 1.0): the unlabelled rows helped."),
+        (Gain(-0.03, 0.01, True), "the unlabelled rows did harm."),
+        (Gain(0.03, 0.02, False), "the unlabelled rows made no clear difference."),
+        (None, "These folds cannot tell what the unlabelled rows changed."),
+    ],
+)  # fmt: skip
+def test_the_verdict_in_words(found, words):
+    candidates = Candidates.from_grid([1.0], [-0.5, 0.0, 0.5], [0.1])
+    folds = np.array([[0.30, 0.21, 0.20], [0.32, 0.22, 0.22]])
+    criterion = Criterion("combined", folds, {"all": (1.0, 0.0, 0.0)}, 0.01)
+    choice = Choice(np.array([2, 1]), np.array([0.75, 0.25]))
+    report = explain(criterion, candidates, choice, found)
+    assert report.message.endswith(words)
+    # the best risk is .21 with standard error .01: .215 lies within, .31 does not
+    assert "2 candidate(s) kept, mean eta +0.38 (any eta from 0 to 0.5 is" in report.message
+    assert (report.eta_low, report.eta_high) == (0.0, 0.5)
+    assert report.to_dict()["criterion_weights"] == {"all": [1.0, 0.0, 0.0]}
+    assert report.to_dict()["eta_mean"] == pytest.approx(0.375)
+    assert [point["kept"] for point in report.curves["eta"]] == [0.0, 0.25, 0.75]
+    assert [point["risk"] for point in report.curves["eta"]] == pytest.approx([0.31, 0.215, 0.21])
+    errors = [point["std_error"] for point in report.curves["eta"]]
+    assert errors == pytest.approx([0.01, 0.005, 0.01])
 
 
 class Fixed:
@@ -338,7 +373,7 @@ class Fixed:
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("validation", ["paper", "variance", "combined"])
+@pytest.mark.parametrize("validation", ["simple", "variance", "combined"])
 def test_weight_of_two_equals_a_row_twice(loss, validation):
     X, y, X_test, _ = draw(sizes=(9, 12, 40))
     rng = np.random.default_rng(0)
@@ -459,7 +494,6 @@ def test_engine_is_two_passes(monkeypatch):
     X, y, *_ = draw(sizes=(10, 20, 300))
     seen = []
     from pnuauc import _rows
-    from pnuauc._basis import MultiscaleBasis
 
     monkeypatch.setattr(_rows, "CACHE_BYTES", 0)
     original = MultiscaleBasis.scales

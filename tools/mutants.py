@@ -3,13 +3,15 @@
     python tools/mutants.py                    # every room, what is not in build/mutants.jsonl yet
     python tools/mutants.py metrics risks      # these rooms
     python tools/mutants.py --again            # survivors once more, after tests were added
+    python tools/mutants.py --named            # the changes with a name, chosen for their meaning
     python tools/mutants.py --report           # docs/mutants.md from the results
 
 A room is a part of the package with the tests that speak for it (``mutants.toml``). Its tests run
 once under coverage, to learn which tests reach which line. Then a seeded sample of the possible
-changes is tried: each is written into a copy of the source, and the tests that reach its line run
-until one fails. A change that no test notices survives. Survivors that cannot change a result are
-explained in ``mutants.toml``; the others want a test.
+changes is tried: each is written into a copy of the source, and the tests that reach its statement
+run, the fastest first, until one fails or the time for one change is used up. A change that no
+test notices survives. Survivors that cannot change a result are explained in ``mutants.toml``; the
+others want a test.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import contextlib
 import copy
 import functools
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -29,7 +33,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +109,7 @@ class Mutant:
     before: str
     after: str
     twin: int  # among equal changes of one function, which
+    span: tuple[int, int]  # lines of the statement; of a default value those of its function
 
     @property
     def id(self) -> str:
@@ -177,12 +182,12 @@ def mutants(path: Path) -> Iterator[tuple[Mutant, Callable[[], str]]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     name = path.relative_to(ROOT).as_posix()
     seen: collections.Counter[tuple[str, ...]] = collections.Counter()
-    for parent, field, index, node, function in _nodes(tree, ""):
+    for parent, field, index, node, function, span in _nodes(tree, "", (1, 1)):
         for operator, changed in variants(node):
             before, after = _text(node), _text(changed)
             key = (function, operator, before, after)
             seen[key] += 1
-            mutant = Mutant(name, function, node.lineno, operator, before, after, seen[key])
+            mutant = Mutant(name, function, node.lineno, operator, before, after, seen[key], span)
             yield mutant, functools.partial(_changed, tree, parent, field, index, node, changed)
 
 
@@ -208,7 +213,9 @@ def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
         getattr(parent, field)[index] = node
 
 
-def _nodes(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str, int | None, ast.AST, str]]:
+def _nodes(
+    node: ast.AST, function: str, span: tuple[int, int]
+) -> Iterator[tuple[ast.AST, str, int | None, ast.AST, str, tuple[int, int]]]:
     """All nodes that may be changed: no words, annotations, decorators or error messages."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "type_params"):
@@ -221,8 +228,16 @@ def _nodes(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str, int | N
                 if child.name in WORDS:
                     continue
                 inside = f"{function}.{child.name}".lstrip(".")
-            yield node, field, index, child, inside
-            yield from _nodes(child, inside)
+            lines = _span(child) if isinstance(child, ast.stmt) else span
+            yield node, field, index, child, inside, lines
+            yield from _nodes(child, inside, lines)
+
+
+def _span(node: ast.stmt) -> tuple[int, int]:
+    """Lines of a statement: its head alone if it has a body of its own, unless it is a function."""
+    if isinstance(node, (ast.If, ast.For, ast.While, ast.With)):
+        return node.lineno, max(node.lineno, node.body[0].lineno - 1)
+    return node.lineno, node.end_lineno or node.lineno
 
 
 def _is_words(node: ast.AST) -> bool:
@@ -246,16 +261,24 @@ class Reach:
     seconds: dict[str, float]
 
     def of(self, mutant: Mutant) -> list[str]:
-        """Fastest first; lines run at import time are everybody's."""
-        found = self.tests.get(mutant.file, {}).get(mutant.line, [])
-        chosen = set(self.seconds) if "" in found else set(found) & set(self.seconds)
+        """Fastest first; a line that runs at import time only belongs to every test."""
+        lines = self.tests.get(mutant.file, {})
+        first, last = mutant.span
+        found = {test for line in range(first, last + 1) for test in lines.get(line, [])}
+        chosen = set(self.seconds) if found == {""} else found & set(self.seconds)
         return sorted(chosen, key=lambda test: self.seconds[test])
+
+    def within(self, mutant: Mutant, seconds: float) -> list[str]:
+        """The fastest of them, as many as fit into the time; one at least."""
+        tests = self.of(mutant)
+        totals = itertools.accumulate(self.seconds[test] for test in tests)
+        return tests[: max(1, sum(total <= seconds for total in totals))]
 
 
 def reach(part: dict[str, list[str]]) -> Reach:
-    """Run the room's tests once under coverage, file by file; what has not changed is kept."""
+    """Run the room's tests once under coverage, file by file; kept while room and tests stay."""
     every = Reach({}, {})
-    state = "".join(path.read_text(encoding="utf-8") for path in _files(["src/**/*.py"]))
+    state = "".join(path.read_text(encoding="utf-8") for path in _files(part["source"]))
     for test in _files(part["tests"]):
         text = state + test.read_text(encoding="utf-8")
         kept = CACHE / f"{test.stem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
@@ -333,33 +356,26 @@ class Laboratory:
 
         del numpy, scipy, sklearn
 
-    def killed(self, mutant: Mutant, source: str, tests: list[str], limit: float) -> str:
+    def killed(self, file: str, source: str, tests: list[str], known: Reach) -> str:
         """ "killed", "timeout" (also a kill) or "survived"."""
         if not tests:
             return "survived"
-        path = self.source / Path(mutant.file).relative_to("src")
+        path = self.source / Path(file).relative_to("src")
         original = path.read_text(encoding="utf-8")
         path.write_text(source, encoding="utf-8")
         try:
-            return self.run(tests, limit)
+            return self.run(tests, known)
         finally:
             path.write_text(original, encoding="utf-8")
 
-    def run(self, tests: list[str], limit: float) -> str:
+    def run(self, tests: list[str], known: Reach) -> str:
         child = os.fork()
         if child == 0:
-            self._child(tests)
-        end = time.monotonic() + limit
-        while time.monotonic() < end:
-            pid, status = os.waitpid(child, os.WNOHANG)
-            if pid:
-                return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
-            time.sleep(0.02)
-        os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return "timeout"
+            self._child(tests, known)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return {0: "survived", -signal.SIGALRM: "timeout"}.get(code, "killed")
 
-    def _child(self, tests: list[str]) -> None:
+    def _child(self, tests: list[str], known: Reach) -> None:
         code = 1
         try:
             os.setsid()
@@ -372,11 +388,21 @@ class Laboratory:
             os.environ["PYTHONPATH"] = os.pathsep.join([str(self.source), str(ROOT)])
             import pytest
 
-            code = int(
-                pytest.main(["-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests])
-            )
+            arguments = ["-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests]
+            code = int(pytest.main(arguments, plugins=[Patience(known.seconds)]))
         finally:
             os._exit(code)
+
+
+class Patience:
+    """Ends the process when one test takes far longer than it did on the unchanged source."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+        signal.alarm(120)  # for importing and collecting
+
+    def pytest_runtest_setup(self, item: Any) -> None:
+        signal.alarm(int(30 + 5 * self.seconds.get(item.nodeid, 30)))
 
 
 def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace) -> None:
@@ -394,15 +420,14 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
     if not due:
         return
     known = reach(part)
-    with tempfile.TemporaryDirectory() as folder:
-        laboratory = Laboratory(Path(folder))
-        if laboratory.run(sorted(known.seconds, key=known.seconds.get)[:20], 600) != "survived":
-            raise SystemExit("The unchanged copy fails too: no result would mean anything.")
+    with laboratory(sorted(known.seconds, key=known.seconds.__getitem__)[:20], known) as bench:
         for mutant, changed in due:
-            tests = known.of(mutant)
-            limit = 60 + 10 * sum(known.seconds[t] for t in tests)
+            if time.monotonic() > options.end:
+                print(f"{room}: stopped; the next run goes on here.")
+                return
+            tests = known.within(mutant, options.seconds)
             start = time.monotonic()
-            status = laboratory.killed(mutant, changed(), tests, limit)
+            status = bench.killed(mutant.file, changed(), tests, known)
             line = {"id": mutant.id, "room": room, "status": status, "tests": len(tests)}
             line |= asdict(mutant) | {"seconds": round(time.monotonic() - start, 1)}
             RESULTS.parent.mkdir(exist_ok=True)
@@ -414,6 +439,31 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
                     f"{mutant.operator}: {mutant.before} -> {mutant.after}",
                     flush=True,
                 )
+
+
+@contextlib.contextmanager
+def laboratory(tests: Iterable[str], known: Reach) -> Iterator[Laboratory]:
+    """A laboratory in which the unchanged source passes the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Laboratory(Path(folder))
+        if bench.run(sorted(tests), known) != "survived":
+            raise SystemExit("The unchanged copy fails too: no result would mean anything.")
+        yield bench
+
+
+def try_named(named: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Each change with a name against the tests that should notice it; none may survive."""
+    results, known = [], Reach({}, {})
+    with laboratory({t for change in named for t in change["tests"].split()}, known) as bench:
+        for change in named:
+            source = (ROOT / change["file"]).read_text(encoding="utf-8")
+            if source.count(change["before"]) != 1:
+                raise SystemExit(f"{change['name']}: its line is not in {change['file']} once.")
+            source = source.replace(change["before"], change["after"])
+            status = bench.killed(change["file"], source, change["tests"].split(), known)
+            print(f"{status}: {change['name']}", flush=True)
+            results.append(change | {"status": status})
+    return results
 
 
 def _files(patterns: list[str], part: dict[str, list[str]] | None = None) -> list[Path]:
@@ -469,14 +519,20 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("rooms", nargs="*")
-    parser.add_argument("--sample", type=int, default=40, help="changes a room")
+    parser.add_argument("--sample", type=int, default=60, help="changes a room")
+    parser.add_argument("--seconds", type=float, default=60, help="of tests for one change")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--again", action="store_true", help="try survivors once more")
+    parser.add_argument("--named", action="store_true", help="the changes with a name")
     parser.add_argument("--report", action="store_true", help="write docs/mutants.md")
     options = parser.parse_args()
+    options.end = time.monotonic() + 60 * options.minutes
     os.environ.update(THREADS)
     with open(Path(__file__).with_suffix(".toml"), "rb") as file:
         config = tomllib.load(file)
+    if options.named:
+        sys.exit(any(r["status"] == "survived" for r in try_named(config["named"])))
     if not options.report:
         for room in options.rooms or config["rooms"]:
             try_room(room, config["rooms"][room], options)

@@ -33,17 +33,11 @@ from pnuauc._solvers import check_alpha
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.labels import ROLES, Roles
 from pnuauc.losses import Loss
-from pnuauc.selection import (
-    CRITERIA,
-    PAPER_ALPHAS,
-    PAPER_ETAS,
-    PAPER_WIDTHS,
-    ChosenModel,
-    TrainedGrid,
-    deal_folds,
-    plot_selection,
-)
-from pnuauc.selection._folds import read_cv
+from pnuauc.selection._choice import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS
+from pnuauc.selection._criterion import CRITERIA
+from pnuauc.selection._folds import deal_folds, read_cv
+from pnuauc.selection._grid import ChosenModel, TrainedGrid
+from pnuauc.selection._plots import plot_selection
 
 __all__ = ["AUCClassifierCV"]
 
@@ -66,11 +60,11 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         its parameters.
     temperature : float, default=0.5
         In standard errors of a validation risk; small values approach the single best.
-    validation : {"paper", "variance", "combined"}, optional
-        Weights of PN, PU and NU in the validation risk; by default "paper" with
+    validation : {"simple", "variance", "combined"}, optional
+        Weights of PN, PU and NU in the validation risk; by default "simple" with
         ``selection="paper"`` and "combined" with ``selection="average"``.
-        "paper": (1 - g) PN + g PU for eta >= 0 and (1 - g') PN + g' NU for eta < 0 with the paper's
-        simple weights; "variance": the same with the weights of least estimated variance;
+        "simple": (1 - g) PN + g PU for eta >= 0 and (1 - g') PN + g' NU for eta < 0 with the
+        paper's simple weights; "variance": the same with the weights of least estimated variance;
         "combined": one criterion for all candidates, the combination of PN, PU and NU of least
         estimated variance.
     risk : {"auto", "pn", "pu", "nu", "pnu"}, default="auto"
@@ -208,7 +202,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
         with progress_bar("AUCClassifierCV", self.verbose) as tick:
             grid = self._make_grid(X, roles, weight, tick, elsewhere).train()
-            default = "paper" if self.selection == "paper" else "combined"
+            default = "simple" if self.selection == "paper" else "combined"
             chosen = grid.choose(self.selection, self.validation or default, self.temperature)
             self._publish(grid, chosen)
         self.classes_ = roles.classes

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["dump_json", "jsonable", "visible"]
+__all__ = ["dump_json", "exact_json", "jsonable", "visible"]
 
 
 def jsonable(value: Any) -> Any:
@@ -39,9 +39,20 @@ def jsonable(value: Any) -> Any:
     return str(value)
 
 
-def dump_json(value: Any, *, indent: int | None = 1) -> str:
-    """JSON text of anything that :func:`jsonable` reads; every character as it is."""
-    return json.dumps(jsonable(value), indent=indent, ensure_ascii=False, allow_nan=False)
+def dump_json(value: Any, *, ensure_ascii: bool = False) -> str:
+    """JSON text, indented, of anything that :func:`jsonable` reads."""
+    return json.dumps(jsonable(value), indent=1, ensure_ascii=ensure_ascii, allow_nan=False)
+
+
+def exact_json(value: Any) -> str:
+    """JSON text on one line that reads back as the same value, or an error.
+
+    Examples
+    --------
+    >>> exact_json({"a": [1, 0.5, None]})
+    '{"a": [1, 0.5, null]}'
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def visible(text: str) -> str:

@@ -129,11 +129,6 @@ class Moments:
         """C = scatter / n."""
         return self.scatter * (1.0 / self.n)
 
-    @property
-    def unbiased_covariance(self) -> Any:
-        """scatter / (n - 1); needs n > 1."""
-        return self.scatter * (1.0 / (self.n - 1.0))
-
 
 def moments_of(features: Any, weight: NDArray[Any] | None, basis: Any) -> Moments:
     """Moments of features that ``basis`` has made, the fast way where they are in [0, 1]."""

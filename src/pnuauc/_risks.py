@@ -185,21 +185,6 @@ class Risk:
             results.append((part, value, gradient))
         return results
 
-    def value_and_gradient(
-        self,
-        loss: str | Loss,
-        scores: Mapping[str, ArrayLike],
-        weights: Mapping[str, Any] | None = None,
-    ) -> tuple[float, dict[str, NDArray[np.float64]]]:
-        """Empirical risk and its gradient with respect to the scores of each role."""
-        total = 0.0
-        gradient: dict[str, NDArray[np.float64]] = {}
-        for part, value, change in self.part_gradients(loss, scores, weights):
-            total += part.weight * value
-            for role, g in change.items():
-                gradient[role] = gradient.get(role, 0.0) + part.weight * g
-        return total, gradient
-
     def _inputs(
         self, loss: str | Loss, scores: Mapping[str, ArrayLike], weights: Mapping[str, Any] | None
     ) -> tuple[Loss, dict[str, NDArray[np.float64]], Mapping[str, Any]]:

@@ -81,10 +81,6 @@ class Loss(ABC):
     def derivative(self, margins: ArrayLike) -> Floats:
         """l'(m), elementwise; any shape."""
 
-    @abstractmethod
-    def second_derivative(self, margins: ArrayLike) -> Floats:
-        """l''(m), elementwise; any shape."""
-
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
         """(l(m), l'(m)); a loss whose two parts share work overrides this."""
         return self.value(margins), self.derivative(margins)
@@ -113,9 +109,6 @@ class Squared(Loss):
     def derivative(self, margins: ArrayLike) -> Floats:
         return -2.0 * (1.0 - _floats(margins))
 
-    def second_derivative(self, margins: ArrayLike) -> Floats:
-        return np.full_like(_floats(margins), 2.0)
-
 
 @dataclass(frozen=True)
 class Exponential(Loss):
@@ -131,9 +124,6 @@ class Exponential(Loss):
 
     def derivative(self, margins: ArrayLike) -> Floats:
         return -self.value(margins)
-
-    def second_derivative(self, margins: ArrayLike) -> Floats:
-        return self.value(margins)
 
 
 class SmoothLoss(Loss):
@@ -165,12 +155,6 @@ class Logistic(SmoothLoss):
         with np.errstate(under="ignore"):
             slope: NDArray[np.float64] = -expit(-_floats(margins))
             return slope
-
-    def second_derivative(self, margins: ArrayLike) -> Floats:
-        m = _floats(margins)
-        with np.errstate(under="ignore"):
-            curvature: NDArray[np.float64] = expit(m) * expit(-m)
-            return curvature
 
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
         m = _floats(margins)
@@ -208,14 +192,6 @@ class PiecewisePolynomial(Loss):
 
     def derivative(self, margins: ArrayLike) -> Floats:
         return _evaluate(self.breakpoints, self.derivative_pieces, _floats(margins))
-
-    def second_derivative(self, margins: ArrayLike) -> Floats:
-        if not self.differentiable:
-            raise ValueError(
-                f"The {self.name} loss has no second derivative; use its smoothed(width) version."
-            )
-        second = _differentiate(self.derivative_pieces)
-        return _evaluate(self.breakpoints, second, _floats(margins))
 
 
 def _differentiate(pieces: Pieces) -> Pieces:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import json
 import os
 import signal
 import sys
@@ -20,7 +19,7 @@ from rich.table import Table
 
 from pnuauc._cli._hints import with_hint
 from pnuauc._cli._signals import stopped_politely
-from pnuauc._json import jsonable, visible
+from pnuauc._json import dump_json, visible
 
 #: Its number everywhere; Windows has no such signal.
 _SIGPIPE = 13
@@ -98,7 +97,7 @@ class Voice:
         """The JSON of ``--json``."""
         if self.json:
             # in ASCII: any terminal can show it, and none is steered by it
-            sys.stdout.write(json.dumps(jsonable(value), indent=1, allow_nan=False) + "\n")
+            sys.stdout.write(dump_json(value, ensure_ascii=True) + "\n")
 
 
 def _escaped(text: str) -> str:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pnuauc import _pairs as pairs
+from pnuauc._basis import make_basis
 from pnuauc._design import Design, block_scores, upper_threshold
 from pnuauc._estimators import AUCScoreMixin, read_training_rows
 from pnuauc._ranges import finite
@@ -109,6 +111,39 @@ class LinearRanker(Ranker):
 
     basis_: Any
     coef_: NDArray[np.float64]
+    n_iter_: int
+
+    def __init__(
+        self,
+        basis: Any,
+        n_centers: int,
+        width: float | str,
+        alpha: float,
+        positive_label: Any,
+        negative_label: Any,
+        unlabeled_label: Any,
+        random_state: Any,
+    ) -> None:
+        self.basis = basis
+        self.n_centers = n_centers
+        self.width = width
+        self.alpha = alpha
+        self.positive_label = positive_label
+        self.negative_label = negative_label
+        self.unlabeled_label = unlabeled_label
+        self.random_state = random_state
+
+    def _make_basis(self, X: Any, roles: Roles) -> Any:
+        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state).fit(X)
+        return self.basis_
+
+    def _warn_of_limit(self, tol: float) -> None:
+        warnings.warn(
+            f"L-BFGS stopped after {self.n_iter_} iterations before reaching tol={tol:g}; raise "
+            "max_iter or alpha.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         return block_scores(X, self.basis_, self.coef_)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from pnuauc._basis import make_basis
 from pnuauc._design import Design
 from pnuauc._pairs import between_gradient
 from pnuauc._risks import Part, Risk, Term
@@ -23,7 +20,6 @@ from pnuauc.baselines._common import (
     pair_gradient,
     row_numbers,
 )
-from pnuauc.labels import Roles
 from pnuauc.losses import Floats, Logistic, SmoothLoss
 
 __all__ = ["EntropyAUC", "entropy_objective"]
@@ -51,12 +47,6 @@ class LogisticPlusEntropy(SmoothLoss):
 
     def derivative(self, margins: ArrayLike) -> Floats:
         return self.value_and_derivative(margins)[1]
-
-    def second_derivative(self, margins: ArrayLike) -> Floats:
-        # l'' = q(1-q) with q = s(-m), and h'' = -q(1-q)(1 + m (2q - 1))
-        m = np.asarray(margins, dtype=np.float64)
-        q = -_LOGISTIC.derivative(m)
-        return -q * (1.0 - q) * m * (2.0 * q - 1.0)
 
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
         m = np.asarray(margins, dtype=np.float64)
@@ -156,17 +146,11 @@ class EntropyAUC(LinearRanker):
         tol: float = 1e-3,
         random_state: Any = None,
     ) -> None:
+        labels = positive_label, negative_label, unlabeled_label
+        super().__init__(basis, n_centers, width, alpha, *labels, random_state)
         self.entropy_weight = entropy_weight
-        self.basis = basis
-        self.n_centers = n_centers
-        self.width = width
-        self.alpha = alpha
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
         self.max_iter = max_iter
         self.tol = tol
-        self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike) -> EntropyAUC:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
@@ -180,10 +164,6 @@ class EntropyAUC(LinearRanker):
         scores = design.scores(self.coef_)
         self._set_threshold(scores["P"], scores["N"])
         return self
-
-    def _make_basis(self, X: Any, roles: Roles) -> Any:
-        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state).fit(X)
-        return self.basis_
 
     def _solve(self, design: Design) -> None:
         self.coef_: NDArray[np.float64] = np.zeros(design.n_features)
@@ -204,12 +184,7 @@ class EntropyAUC(LinearRanker):
         value = entropy_objective(design.scores(self.coef_), weight)[0]
         self.objective_ = value + self.alpha * float(self.coef_ @ self.coef_)
         if not found.converged:
-            warnings.warn(
-                f"L-BFGS stopped after {self.n_iter_} iterations before reaching "
-                f"tol={self.tol:g}; raise max_iter or alpha.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            self._warn_of_limit(self.tol)
 
 
 def _curvature(design: Design) -> NDArray[np.float64] | None:

@@ -28,6 +28,18 @@ class _Wrapper(Ranker):
 
     estimator_: Any
 
+    def __init__(
+        self,
+        estimator: Any = None,
+        positive_label: Any = None,
+        negative_label: Any = None,
+        unlabeled_label: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.positive_label = positive_label
+        self.negative_label = negative_label
+        self.unlabeled_label = unlabeled_label
+
     def _scores(self, X: Any) -> NDArray[np.float64]:
         if hasattr(self.estimator_, "decision_function"):
             return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
@@ -48,18 +60,6 @@ class LabeledOnly(_Wrapper):
     ----------
     estimator_ : the fitted classifier
     """
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
 
     def fit(self, X: Any, y: ArrayLike) -> LabeledOnly:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
@@ -85,18 +85,6 @@ class SemiSupervised(_Wrapper):
     ----------
     estimator_ : the fitted classifier
     """
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
 
     def fit(self, X: Any, y: ArrayLike) -> SemiSupervised:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
@@ -132,18 +120,6 @@ class PositiveVsUnlabeled(_Wrapper):
     ----------
     estimator_ : the fitted classifier
     """
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
 
     def fit(self, X: Any, y: ArrayLike) -> PositiveVsUnlabeled:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""

@@ -68,18 +68,9 @@ class GenerativeAUC(EntropyAUC):
         tol: float = 1e-3,
         random_state: Any = None,
     ) -> None:
+        labels = positive_label, negative_label, unlabeled_label
         super().__init__(
-            entropy_weight=entropy_weight,
-            basis=basis,
-            n_centers=n_centers,
-            width=width,
-            alpha=alpha,
-            positive_label=positive_label,
-            negative_label=negative_label,
-            unlabeled_label=unlabeled_label,
-            max_iter=max_iter,
-            tol=tol,
-            random_state=random_state,
+            *(entropy_weight, basis, n_centers, width, alpha, *labels, max_iter, tol, random_state)
         )
         self.generative_model = generative_model
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from pnuauc._basis import make_basis
 from pnuauc._design import Design
 from pnuauc._pairs import between
 from pnuauc._risks import Part, Risk, Term
@@ -91,17 +88,11 @@ class RankSVM(LinearRanker):
         tol: float = 1e-3,
         random_state: Any = None,
     ) -> None:
+        labels = positive_label, negative_label, unlabeled_label
+        super().__init__(basis, n_centers, width, alpha, *labels, random_state)
         self.pairs = pairs
-        self.basis = basis
-        self.n_centers = n_centers
-        self.width = width
-        self.alpha = alpha
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
         self.max_iter = max_iter
         self.tol = tol
-        self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike) -> RankSVM:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
@@ -109,9 +100,7 @@ class RankSVM(LinearRanker):
         self.pairs_ = self._choose_pairs(roles)
         low = "U" if self.pairs_ == "pu" else "N"
         rows = {role: i for role, i in row_numbers(roles).items() if role in ("P", low)}
-        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state)
-        self.basis_.fit(X)
-        design = Design.of(X, rows, self.basis_)
+        design = Design.of(X, rows, self._make_basis(X, roles))
         self._solve(design, low)
         scores = design.scores(self.coef_)
         value = between("hinge", scores["P"], scores[low])
@@ -151,9 +140,4 @@ class RankSVM(LinearRanker):
                 break
             width = max(width / _SHRINK, last)
         if not found.converged:
-            warnings.warn(
-                f"L-BFGS stopped after {self.n_iter_} iterations before reaching "
-                f"tol={self.tol:g}; raise max_iter or alpha.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            self._warn_of_limit(self.tol)

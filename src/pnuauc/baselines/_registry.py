@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
-from pnuauc._basis import median_distance
+from pnuauc._centers import median_distance
 from pnuauc.baselines._entropy_auc import EntropyAUC
 from pnuauc.baselines._everyday import (
     BaggingPU,

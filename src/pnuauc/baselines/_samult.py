@@ -6,7 +6,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from pnuauc._basis import make_basis
 from pnuauc._design import Design
 from pnuauc._risks import Part, Risk, Term
 from pnuauc._solvers import solve_ridge
@@ -73,15 +72,9 @@ class SAMULT(LinearRanker):
         unlabeled_label: Any = None,
         random_state: Any = None,
     ) -> None:
+        labels = positive_label, negative_label, unlabeled_label
+        super().__init__(basis, n_centers, width, alpha, *labels, random_state)
         self.gamma = gamma
-        self.basis = basis
-        self.n_centers = n_centers
-        self.width = width
-        self.alpha = alpha
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike) -> SAMULT:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
@@ -89,9 +82,7 @@ class SAMULT(LinearRanker):
         risk = samult_risk(self.gamma)  # read first, so that a bad gamma is an error in any setting
         if not roles.n_unlabeled:
             risk = samult_risk(0.0)
-        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state)
-        self.basis_.fit(X)
-        design = Design.of(X, row_numbers(roles), self.basis_)
+        design = Design.of(X, row_numbers(roles), self._make_basis(X, roles))
         self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha]).coef[0]
         scores = design.scores(self.coef_)
         self._set_threshold(scores["P"], scores["N"])

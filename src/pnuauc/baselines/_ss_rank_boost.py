@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pnuauc._basis import squared_distances
+from pnuauc._centers import squared_distances
 from pnuauc._rows import row_blocks
 from pnuauc.baselines._common import Ranker
 from pnuauc.labels import Roles

@@ -28,6 +28,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._json import exact_json
 from pnuauc._stored import refuse
 from pnuauc.exceptions import ModelFileError
 
@@ -61,7 +62,7 @@ def write_container(
         for name, value in stored.items()
     ]
     content = {**manifest, "arrays": declared}
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    text = exact_json(content).encode("utf-8")
     text += b" " * _padding(len(text))
     parse_manifest(text)  # what could not be read back is not written
     total = _HEAD.size + len(text) + _SUM_BYTES
@@ -180,7 +181,7 @@ def parse_manifest(text: bytes) -> dict[str, Any]:
             object_pairs_hook=_no_key_twice,
         )
         # a lone surrogate is legal JSON and no text: printing it would fail later
-        json.dumps(manifest, ensure_ascii=False).encode("utf-8")
+        exact_json(manifest).encode("utf-8")
     except (ValueError, RecursionError):
         raise refuse("its manifest is no JSON that pnuauc writes") from None
     if not isinstance(manifest, dict):

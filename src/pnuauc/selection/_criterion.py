@@ -3,7 +3,7 @@
 All of R_PN, R_PU and R_NU with the zero-one loss estimate 1 - AUC without bias, so any weights
 that sum to one are legal; they differ in variance only.
 
-- ``"paper"``: (1 - g) R_PN + g R_PU for candidates of eta >= 0, (1 - g') R_PN + g' R_NU for
+- ``"simple"``: (1 - g) R_PN + g R_PU for candidates of eta >= 0, (1 - g') R_PN + g' R_NU for
   eta < 0, with the paper's simple weights g, g' (``gamma_bar``). Candidates of different sign are
   then compared on two different criteria, as in the paper.
 - ``"variance"``: the same with g, g' from the estimated covariance of the three risks.
@@ -25,7 +25,7 @@ from pnuauc.selection._counts import FoldCounts
 
 __all__ = ["CRITERIA", "Criterion", "held_out_covariance", "validation_risks"]
 
-CRITERIA = ("paper", "variance", "combined")
+CRITERIA = ("simple", "variance", "combined")
 PARTS = ("PN", "PU", "NU")
 
 
@@ -126,7 +126,7 @@ def validation_risks(
 def _weights(
     name: str, counts: Sequence[FoldCounts], prior: float, covariance: NDArray[np.float64]
 ) -> dict[str, tuple[float, float, float]]:
-    if name == "paper":
+    if name == "simple":
         n_p = sum(c.positive_mass.sum() for c in counts)
         n_n = sum(c.negative_mass.sum() for c in counts)
         pnpu, pnnu = gamma_bar(prior, n_p, n_n)

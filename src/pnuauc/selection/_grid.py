@@ -28,10 +28,11 @@ from pnuauc.losses import Loss, get_loss
 from pnuauc.selection._choice import (
     Candidates,
     Choice,
-    Rule,
+    Gain,
     SelectionReport,
     average,
     explain,
+    held_out_gain,
     pick,
 )
 from pnuauc.selection._counts import FoldCounts
@@ -202,23 +203,19 @@ class TrainedGrid:
             eta = 0, judged by labelled pairs alone
         temperature : of the average, in standard errors of a validation risk
         """
+        criterion = self.judge(validation)
         if selection == "paper":
-
-            def rule(criterion: Criterion) -> Choice:
-                return pick(criterion.mean, self.candidates)
-        else:
-
-            def rule(criterion: Criterion) -> Choice:
-                return average(criterion, self.candidates, temperature)
-
-        return ChosenModel(self, self.judge(validation), rule)
+            return ChosenModel(self, criterion, pick(criterion.mean, self.candidates), None)
+        choice = average(criterion, self.candidates, temperature)
+        gain = held_out_gain(criterion, self.candidates, temperature)
+        return ChosenModel(self, criterion, choice, gain)
 
     def judge(self, validation: str) -> Criterion:
         """One validation risk per candidate and fold."""
         usable, setting, prior = self.usable, self.setting, self.prior
         if validation == "pn":
             usable, setting, prior = usable & (self.candidates.eta == 0), "PN", None
-            validation = "paper"
+            validation = "simple"
         return validation_risks(
             self.counts, self.candidates.eta, setting, prior, validation, usable
         )
@@ -292,12 +289,8 @@ class ChosenModel:
 
     grid: TrainedGrid
     criterion: Criterion
-    rule: Rule
-
-    @functools.cached_property
-    def choice(self) -> Choice:
-        """The kept candidates and their weights."""
-        return self.rule(self.criterion)
+    choice: Choice
+    gain: Gain | None
 
     @functools.cached_property
     def _fitted(self) -> Fitted:
@@ -354,7 +347,7 @@ class ChosenModel:
             index = labelled_only[np.nanargmin(self.criterion.mean[labelled_only])]
             other = self._alone(int(index), self.grid.fit_all(np.array([index])))
             correlation = self.grid.rank_correlation(self.model, other)
-        return explain(self.criterion, candidates, self.choice, self.rule, correlation)
+        return explain(self.criterion, candidates, self.choice, self.gain, correlation)
 
     def table(self) -> dict[str, Any]:
         """Every candidate with its validation risks and weight: ``cv_results_``."""
