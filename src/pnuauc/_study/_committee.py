@@ -76,7 +76,7 @@ def rival_findings(
 
     The paper's PNU-AUC and, where both classes are labelled, ExtraTrees on the labelled rows; the
     difference to each is paired, with its interval. Both AUCs of a line come from the pair's own
-    weights, so that they subtract to it. Nothing for other models.
+    weights, so that they subtract to it, unless one is moved into [0, 1]. Nothing for other models.
     """
     if not isinstance(quiet, AutoAUCClassifier):
         return []
