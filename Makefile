@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export PNUAUC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint types layers unit coverage docs lowest mutants attack dist clean
+.PHONY: demo test test-engines lint types layers unit coverage docs lowest mutants attack dist clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -38,6 +38,10 @@ PYTEST := -m pytest -n 2 --dist loadfile -q
 
 unit: $(STAMP)
 	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term:skip-covered
+
+# Real clusters, workers killed in the middle: minutes.
+test-engines: $(STAMP)
+	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python -m pytest -q tests/test_dask.py
 
 coverage: $(STAMP)
 	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage

@@ -21,10 +21,17 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="killed or stopped commands")
     parser.add_argument("--minutes", type=float, default=120.0, help="stop after so long")
     parser.add_argument("--state", type=Path, default=Path("build/attack.json"))
+    parser.add_argument("--show", type=Path, nargs="+", help="only print what these states hold")
     parser.add_argument("--only", help="run one target, by the beginning of its name")
     parser.add_argument("--from", dest="first", type=int, help="first case (with --only)")
     parser.add_argument("--count", type=int, default=1, help="number of cases (with --from)")
     options = parser.parse_args()
+    if options.show:
+        tally = Tally(None)
+        for state in options.show:
+            tally.data |= Tally(state).data
+        print(report(tally))
+        return 0
     plan = planned(options.inputs, options.numbers, options.kills)
     if options.only:
         plan = {t: n for t, n in plan.items() if t.name.startswith(options.only)}

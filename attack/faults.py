@@ -2,8 +2,9 @@
 
 A child process replaces three files; before or after its k-th call of open, write, fsync, link,
 rename, chmod, unlink it is killed, or the call fails. The law: afterwards all files are old or all
-are new (once somebody looks, as ``finish_commits`` does for every command), what the message said
-is true, and nothing is left over.
+are new, what the message said is true, and nothing is left over once somebody looks, as
+``finish_commits`` does for every command. Only when its guard is killed as well (``how`` is "kill
+all", or a machine that stops) may the files be mixed until somebody looks.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pnuauc.exceptions import OutputError
 from pnuauc.io import _together
-from pnuauc.io._together import finish_commits, written_together
+from pnuauc.io._after_kill import finish_commits
+from pnuauc.io._together import written_together
 
-__all__ = ["Outcome", "attack_replacement", "count_calls"]
+__all__ = ["WAYS", "Outcome", "attack_replacement", "count_calls", "wait_for_the_guard"]
+
+WAYS = ("kill", "kill all", "error")
 
 _NAMES = ("a.pnuauc", "a.html", "b/a.json")
 _CALLS = ("open", "write", "fsync", "link", "replace", "fchmod", "unlink")
@@ -30,6 +36,7 @@ _CALLS = ("open", "write", "fsync", "link", "replace", "fchmod", "unlink")
 class Outcome:
     """What one attack left: generations of the files before and after somebody looked."""
 
+    how: str
     state: tuple[str, ...]
     settled: tuple[str, ...]
     message: str | None
@@ -40,8 +47,8 @@ class Outcome:
         found = []
         if len(set(self.settled)) != 1 or not set(self.settled) <= {"old", "new"}:
             found.append(f"files are mixed: {self.settled}")
-        if self.message is not None and len(set(self.state)) != 1:
-            found.append(f"the process lived and left a mixture: {self.state}")
+        if self.how != "kill all" and len(set(self.state)) != 1:
+            found.append(f"files were mixed until somebody looked: {self.state}")
         if self.message and "nothing was replaced" in self.message and "new" in self.state:
             found.append("said that nothing was replaced, but it was")
         if self.message == "done" and set(self.state) != {"new"}:
@@ -92,13 +99,23 @@ def count_calls(folder: Path, existing: int = 3) -> int:
 
 
 def attack_replacement(folder: Path, existing: int, place: int, how: str) -> Outcome:
-    """Strike at ``place``: ``how`` is "kill" or "error"; the folder must be empty."""
+    """Strike at ``place`` in one of the :data:`WAYS`; the folder must be empty."""
     _, message = _in_child(folder, existing, place, how)
+    folders = [folder, folder / "b"]
+    if how == "kill":
+        wait_for_the_guard(folders)
     state = _generations(folder, existing)
-    finish_commits(folder)
-    finish_commits(folder / "b")
-    leftovers = [p.name for p in folder.rglob("*") if p.name.startswith(".")]
-    return Outcome(state, _generations(folder, existing), message or None, tuple(leftovers))
+    for one in folders if place % 2 else reversed(folders):
+        finish_commits(one)
+    leftovers = [p.name for p in folder.rglob("*") if p.name.startswith(".pnuauc-")]
+    return Outcome(how, state, _generations(folder, existing), message or None, tuple(leftovers))
+
+
+def wait_for_the_guard(folders: Sequence[Path]) -> None:
+    """Until no journal is left, for ten seconds at most."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until and any(list(f.glob(".pnuauc-*.commit")) for f in folders):
+        time.sleep(0.005)
 
 
 def _generations(folder: Path, existing: int) -> tuple[str, ...]:
@@ -127,12 +144,14 @@ def _in_child(folder: Path, existing: int, place: int | None, how: str) -> tuple
             def strike() -> None:
                 nonlocal calls
                 calls += 1
-                if calls == place and how == "kill":
+                if calls == place and how.startswith("kill"):
                     os.kill(os.getpid(), signal.SIGKILL)
                 # a call that has been made cannot fail any more: errors strike before
                 if calls == place and how == "error" and calls % 2:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+            if how == "kill all":
+                _together._guarded = lambda folders: nullcontext()
             _patched(strike)
             message = _replace_all(folder)
             said = (str(calls) if how == "count" else message).encode()

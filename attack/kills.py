@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from attack.faults import attack_replacement, count_calls
+from attack.faults import WAYS, attack_replacement, count_calls, wait_for_the_guard
 from attack.runner import Target
 from pnuauc.io import load_model
-from pnuauc.io._together import finish_commits
+from pnuauc.io._after_kill import finish_commits
 
 __all__ = ["FAULTS", "FAULT_CASES", "KILLS"]
 
-#: Four beginnings (how many files there were), two ways to fail, up to 120 places.
-FAULT_CASES = 4 * 2 * 120
+#: Four beginnings (how many files there were), the ways to fail, up to 120 places.
+FAULT_CASES = 4 * len(WAYS) * 120
 
 
 def _faults() -> Callable[[int], str]:
@@ -34,7 +34,8 @@ def _faults() -> Callable[[int], str]:
     assert max(places.values()) <= 120, "more places than cases"
 
     def case(number: int) -> str:
-        existing, how, place = number % 4, ("kill", "error")[number // 4 % 2], number // 8 + 1
+        existing, rest = number % 4, number // 4
+        how, place = WAYS[rest % len(WAYS)], rest // len(WAYS) + 1
         if place > places[existing]:
             return "beyond the last call"
         folder = scratch / str(number)
@@ -87,6 +88,8 @@ def _command(arguments: list[str], number: int | None, delay: float) -> int:
 
 
 def _kills() -> Callable[[int], str]:
+    # a harness in the background was started with Ctrl-C ignored, which its children inherit
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     scratch = Path(tempfile.mkdtemp(prefix="pnuauc-attack-"))
     old = scratch / "old"
     old.mkdir()
@@ -112,7 +115,7 @@ def _kills() -> Callable[[int], str]:
         share = rng.uniform(0.6, 1.1) if rng.random() < 0.5 else rng.uniform(0, 1.1)
         code = _command(arguments, sent, share * lasts * (1 if command == "fit" else 0.3))
         # before its handlers are there, a process dies by the signal itself, which a shell tells
-        # alike; a command that was started in the background ignores SIGINT, and is done
+        # alike
         expected = {0, -sent} if sent == signal.SIGKILL else {0, 128 + sent, -sent}
         assert code in expected, f"exit code {code} after signal {sent}"
         found = _judge(folder, before)
@@ -126,7 +129,7 @@ def _kills() -> Callable[[int], str]:
 
 def _judge(folder: Path, before: dict[str, bytes]) -> str:
     """All three old or all three new and of one run; nothing lost, nothing left."""
-    finish_commits(folder)
+    wait_for_the_guard([folder])
     same = [(folder / name).read_bytes() == before[name] for name in _OUTPUTS]
     assert len(set(same)) == 1, f"mixed: {same}"
     if not same[0]:
@@ -136,6 +139,7 @@ def _judge(folder: Path, before: dict[str, bytes]) -> str:
     assert (folder / "t.csv").read_text().count("\n") == 301, "the table changed"
     scored = (folder / "t.scored.csv").read_text()
     assert scored.count("\n") == 301, "the scores are not whole"
+    finish_commits(folder)
     left = [p.name for p in folder.iterdir() if p.name.startswith(".")]
     assert not left, f"left over: {left}"
     return "old" if same[0] else "new"

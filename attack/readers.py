@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +17,12 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
+from attack.archives import bent_archive, packed, workbook
 from pnuauc.exceptions import InputError, MissingExtraError
 from pnuauc.io import TableEncoder, read_table
 from pnuauc.io._tables import column_names, iter_batches
 
-__all__ = ["bent_bytes", "read_and_judge", "sound_files"]
+__all__ = ["bent_bytes", "bent_file", "read_and_judge", "sound_files"]
 
 _WORDS = [
     *(
@@ -77,7 +81,26 @@ def sound_files() -> dict[str, bytes]:
     files["t.libsvm"] = "\n".join(lines).encode()
     rows = plain.drop_columns(["when"]).to_pylist()
     files["t.jsonl"] = "\n".join(json.dumps(row) for row in rows).encode()
+    files["t.xlsx"] = workbook(plain)
+    files["t.csv.zip"] = packed({"t.csv": csv.getvalue()})
+    files["t.csv.xz"] = lzma.compress(csv.getvalue())
+    files["t.csv.bz2"] = bz2.compress(csv.getvalue())
+    files["t.csv.zst"] = pa.compress(csv.getvalue(), "zstd", asbytes=True)
+    files["wide.csv"] = csv.getvalue().decode().encode("utf-16")
     return files
+
+
+#: Files that lend bytes to others; a number, so that new formats leave the old cases as they were.
+_LENDERS = 9
+
+
+def bent_file(name: str, files: dict[str, bytes], number: int) -> bytes:
+    """The case of that number: the sound file of that name, bent."""
+    rng = np.random.default_rng([3, number])
+    bend = partial(bent_bytes, others=list(files.values())[:_LENDERS])
+    if name.endswith((".xlsx", ".zip")):
+        return bent_archive(files[name], rng, bend)
+    return bend(files[name], rng)
 
 
 def bent_bytes(data: bytes, rng: np.random.Generator, others: list[bytes]) -> bytes:

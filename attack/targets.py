@@ -15,7 +15,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from attack.models import bent_model
-from attack.readers import bent_bytes, read_and_judge, sound_files
+from attack.readers import bent_bytes, bent_file, read_and_judge, sound_files
 from attack.runner import Target
 from pnuauc import AUCClassifierCV, AutoAUCClassifier
 from pnuauc.exceptions import InputError
@@ -112,11 +112,10 @@ def _damaged_models() -> Callable[[int], str]:
 
 def _table(name: str) -> Callable[[int], str]:
     files = sound_files()
-    others = list(files.values())
     path = _scratch() / name
 
     def case(number: int) -> str:
-        path.write_bytes(bent_bytes(files[name], np.random.default_rng([3, number]), others))
+        path.write_bytes(bent_file(name, files, number))
         return read_and_judge(path, deep=number % 10 == 0)
 
     return case
@@ -129,15 +128,21 @@ FILE_TARGETS: dict[Target, float] = {
     **{
         Target(f"table {name}", partial(_table, name)): share
         for name, share in (
-            ("t.csv", 0.12),
-            ("t.tsv", 0.06),
-            ("t.csv.gz", 0.08),
-            ("t.parquet", 0.09),
-            ("plain.parquet", 0.09),
-            ("t.arrow", 0.09),
-            ("t.feather", 0.08),
-            ("t.libsvm", 0.08),
-            ("t.jsonl", 0.06),
+            ("t.csv", 0.11),
+            ("t.tsv", 0.05),
+            ("t.csv.gz", 0.07),
+            ("t.csv.zip", 0.03),
+            ("t.csv.xz", 0.02),
+            ("t.csv.bz2", 0.02),
+            ("t.csv.zst", 0.02),
+            ("wide.csv", 0.02),
+            ("t.parquet", 0.07),
+            ("plain.parquet", 0.07),
+            ("t.arrow", 0.07),
+            ("t.feather", 0.06),
+            ("t.libsvm", 0.07),
+            ("t.jsonl", 0.05),
+            ("t.xlsx", 0.02),
         )
     },
 }

@@ -15,7 +15,9 @@ import pytest
 
 import pnuauc
 from pnuauc import ClassPrior, auc_estimate, compare_auc
+from pnuauc.basis import MultiscaleBasis
 from pnuauc.metrics import prior_sensitivity, roc_curve_estimate, threshold_estimate
+from pnuauc.selection import TrainedGrid, deal_folds
 
 API = Path(__file__).parents[1] / "docs" / "api.md"
 
@@ -117,6 +119,23 @@ def test_results_are_one_short_line_and_one_table(result):
     assert table.endswith("</table>")
     assert table.count("<tr>") == table.count("</tr>") >= 4
     assert type(result).__name__ in table
+
+
+def test_a_grid_and_its_parts_are_one_short_line():
+    X = np.random.default_rng(0).standard_normal((60, 2)) + (np.arange(60) < 10)[:, None]
+    rows = {"P": np.arange(10), "N": np.arange(10, 30), "U": np.arange(30, 60)}
+    folds = deal_folds(rows, 3, random_state=0)
+    assert repr(folds) == "FoldedRows(3 folds of P=10, N=20, U=30)"
+    basis = MultiscaleBasis(10, (1.0,), random_state=0).fit(X)
+    grid = TrainedGrid.from_arrays(X, folds, basis, (0.0, 0.5), (0.1, 1.0), 0.2).train()
+    assert repr(grid) == "TrainedGrid(4 candidates, 3 folds, PNU)"
+    chosen = grid.choose()
+    assert repr(chosen).startswith(f"ChosenModel(grid={grid!r}, n_kept=")
+    assert "best=(width: 1, eta: " in repr(chosen)
+    for shown in (chosen, chosen.model, chosen.report):
+        assert len(repr(shown)) < 420
+        assert "\n" not in repr(shown)
+        assert shown._repr_html_().startswith("<table>")
 
 
 def test_tables_hold_the_numbers_and_escape_everything():

@@ -12,34 +12,33 @@ import pytest
 
 from attack.containers import join, split
 from attack.models import bent_model
-from attack.readers import bent_bytes, read_and_judge, sound_files
+from attack.readers import bent_file, read_and_judge, sound_files
 from attack.report import report
 from attack.runner import Tally, Target, run_cases
 from attack.targets import FILE_TARGETS, sound_models
 from pnuauc.exceptions import InputError
 from pnuauc.io import load_model
 
+FILES = sound_files()
 #: Cases that once broke a promise: (file, case).
-BROKEN = [("t.csv", 1890), ("t.csv", 2806), ("t.arrow", 432), ("t.feather", 454)]
+BROKEN = [("t.csv", 1890), ("t.csv", 2806), ("t.arrow", 432), ("t.feather", 454), ("t.csv.zip", 25)]
 
 
 def judge(name, number, tmp_path):
-    files = sound_files()
     path = tmp_path / name
-    rng = np.random.default_rng([3, number])
-    path.write_bytes(bent_bytes(files[name], rng, list(files.values())))
+    path.write_bytes(bent_file(name, FILES, number))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return read_and_judge(path, deep=True)
 
 
-@pytest.mark.parametrize("name", sorted(sound_files()))
+@pytest.mark.parametrize("name", sorted(FILES))
 def test_sound_files_are_read(name, tmp_path):
-    (tmp_path / name).write_bytes(sound_files()[name])
+    (tmp_path / name).write_bytes(FILES[name])
     assert read_and_judge(tmp_path / name, deep=True) == "read"
 
 
-@pytest.mark.parametrize("name", sorted(sound_files()))
+@pytest.mark.parametrize("name", sorted(FILES))
 def test_bent_files_are_read_or_refused(name, tmp_path):
     assert {judge(name, number, tmp_path) for number in range(60)} <= {"read", "refused"}
 
@@ -50,13 +49,14 @@ def test_what_broke_once(name, number, tmp_path):
 
 
 def test_every_kind_of_table_is_attacked():
-    """A format that is read is attacked, or stands here with the reason why not."""
-    from pnuauc.io._formats import FORMATS
+    """A format that is read is attacked, and so is every compression."""
+    from pnuauc.io._formats import COMPRESSIONS, FORMATS
 
-    attacked = {f".{name.split('.')[1]}" for name in sound_files()}
-    kinds = {FORMATS[ending] for ending in attacked}
-    assert set(FORMATS.values()) - kinds == {"excel"}  # openpyxl's own, an extra
-    assert {t.name for t in FILE_TARGETS} >= {f"table {name}" for name in sound_files()}
+    endings = [name.split(".")[1:] for name in FILES]
+    assert {FORMATS[f".{first}"] for first, *_ in endings} == set(FORMATS.values())
+    assert {f".{more}" for _, *rest in endings for more in rest} == set(COMPRESSIONS)
+    assert {t.name for t in FILE_TARGETS} >= {f"table {name}" for name in FILES}
+    assert sum(FILE_TARGETS.values()) == pytest.approx(1.0)
 
 
 def test_every_kind_of_scorer_is_attacked():

@@ -27,6 +27,21 @@ PAGES = [
 ]
 #: What a page takes for granted, names that its text introduces in words: by number of the example.
 SETUP = {
+    "docs/howto-dask.md": {
+        0: """
+import numpy as np
+import pandas as pd
+from pathlib import Path
+rng = np.random.default_rng(0)
+hidden = rng.random(600) < 0.2
+claims = pd.DataFrame(rng.normal(size=(600, 3)) + hidden[:, None])
+claims.columns = ["amount", "age", "n_calls"]
+claims["fraud"] = np.where(np.arange(600) < 200, hidden, np.nan)
+Path("claims").mkdir()
+for i in range(3):
+    claims[200 * i : 200 * (i + 1)].to_parquet(f"claims/{i}.parquet")
+""",
+    },
     "docs/metrics.md": {
         0: """
 import numpy as np

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from attack.numbers import call, calls
 from pnuauc import AUCClassifier, AUCClassifierCV, auc_estimate
 from pnuauc._centers import median_distance, squared_distances
 from pnuauc.metrics import threshold_estimate
+from pnuauc.theory import BoundConstants, bound_constants, confidence_term, generalization_bound
 
 CALLS = calls()
 
@@ -23,6 +25,8 @@ def test_every_registry_is_attacked():
 
     for registry, pattern in ((BASELINES, "baseline {}"), (PRIORS, "prior {}")):
         assert {pattern.format(name) for name in registry} <= set(CALLS)
+    for estimator in ("AUCClassifierCV gaussian", "AutoAUCClassifier"):
+        assert estimator in CALLS
     for loss in LOSSES:
         assert f"AUCClassifier {loss} gaussian" in CALLS
 
@@ -106,3 +110,17 @@ def test_a_prior_of_one_has_no_nan():
             assert np.isfinite(numbers).all(), prior
             continue
         assert "prior" in sentence
+
+
+@pytest.mark.parametrize("setting", ["pu", "nu", "pnpu", "pnnu"])
+def test_bounds_too_large_to_hold_are_told(setting):
+    """A width that overflows came back as infinity or not a number."""
+    with pytest.raises(ValueError, match="too large to compute with"):
+        bound_constants("squared", 1e308, 1.0)
+    constants = BoundConstants(1e300, 1.0, 1.0, 1.0)
+    sizes = {"n_positive": 2, "n_negative": 2, "n_unlabeled": 2, "prior": 0.5}
+    for share in (1e-12, 1.0 - 1e-12):
+        if (share > 0.5) == setting.endswith("pu"):  # divided by the other class's share
+            for function in (confidence_term, partial(generalization_bound, 0.1)):
+                with pytest.raises(ValueError, match="too large to compute with"):
+                    function(setting, constants, **sizes | {"prior": share})

@@ -22,8 +22,9 @@ from typer.testing import CliRunner
 from attack.faults import attack_replacement, count_calls
 from pnuauc._cli._app import app
 from pnuauc.exceptions import OutputError
+from pnuauc.io._after_kill import finish_commits
 from pnuauc.io._signs import written_by_us
-from pnuauc.io._together import finish_commits, written_together
+from pnuauc.io._together import written_together
 from pnuauc.io._writing import atomic_file, count_formulas, without_formulas, write_text
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and forks of POSIX")
@@ -69,8 +70,9 @@ def refuse():
 
 
 @posix
-@pytest.mark.parametrize("how", ["kill", "error"])
-@pytest.mark.parametrize("existing", [0, 2, 3])
+@pytest.mark.parametrize(
+    ("how", "existing"), [("kill", 2), ("kill all", 0), ("kill all", 3), ("error", 2)]
+)
 def test_a_fault_at_every_call(tmp_path, how, existing):
     """Killed, or out of space, before or after each call that changes the disk."""
     (tmp_path / "count").mkdir()
@@ -88,18 +90,26 @@ def test_a_fault_at_every_call(tmp_path, how, existing):
 
 @posix
 def test_the_law_of_faults_can_fail(tmp_path, monkeypatch):
-    """Without the journal a kill between two renames leaves a mixture, and the law says so."""
+    """Without journal or guard a kill between two renames leaves a mixture, and the law says so."""
+    from contextlib import nullcontext
+
+    import pnuauc.io._after_kill as after_kill
     import pnuauc.io._together as together
 
-    monkeypatch.setattr(together, "_finish", lambda journal: None)
+    monkeypatch.setattr("attack.faults.wait_for_the_guard", lambda folders: None)
+    monkeypatch.setattr(together, "_guarded", lambda folders: nullcontext())
     (tmp_path / "count").mkdir()
     n = count_calls(tmp_path / "count", 3)
-    problems = []
-    for place in range(1, n + 1):
-        folder = tmp_path / str(place)
-        folder.mkdir()
-        problems += attack_replacement(folder, 3, place, "kill").problems
-    assert any("mixed" in problem for problem in problems)
+
+    def problems(how):
+        for place in range(1, n + 1):
+            folder = tmp_path / f"{how} {place}"
+            folder.mkdir()
+            yield from attack_replacement(folder, 3, place, how).problems
+
+    assert any("until somebody looked" in problem for problem in problems("kill"))
+    monkeypatch.setattr(after_kill, "_finish", lambda journal: True)
+    assert any("files are mixed" in problem for problem in problems("kill all"))
 
 
 @posix

@@ -62,7 +62,7 @@ class AUCScoreMixin(ClassifierMixin):
             Weights of the rows. With them, unlabelled rows take part only where positives or
             negatives are missing: how to combine weighted estimates is not known.
         """
-        prior, codes = getattr(self, "class_prior_", None), _label_codes(self)
+        prior, codes = getattr(self, "class_prior_", None), label_codes(self)
         roles = read_roles(y, **codes)
         if sample_weight is None:
             return AUCScorer(prior, "auto")(self, X, roles)
@@ -85,7 +85,7 @@ def _weighted_auc(
     return float((won - share / 2) / (1.0 - share))
 
 
-def _label_codes(estimator: Any) -> dict[str, Any]:
+def label_codes(estimator: Any) -> dict[str, Any]:
     """How an estimator reads labels."""
     names = ("positive_label", "negative_label", "unlabeled_label")
     codes = {name: getattr(estimator, name) for name in names}
@@ -341,7 +341,7 @@ def read_training_rows(
         dtype=[np.float64, np.float32],
         ensure_min_samples=2,
     )
-    roles = read_roles(y, **_label_codes(estimator))
+    roles = read_roles(y, **label_codes(estimator))
     check_consistent_length(X, roles.codes)
     check_range(X)
     _check_variation(X)

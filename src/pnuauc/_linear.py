@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._design import block_scores
+from pnuauc._shown import ShownAsTable
 
 __all__ = ["LinearModel"]
 
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearModel(ShownAsTable):
     """score(x) = coef'phi(x).
 
     Attributes

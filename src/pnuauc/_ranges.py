@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["check_range", "finite"]
+__all__ = ["LARGEST", "check_range", "finite"]
 
 #: Fourth powers appear (variances of products), and sums of many: 1e75^4 = 1e300.
-_LARGEST = {"float64": 1e75, "float32": 1e15}
+LARGEST = {"float64": 1e75, "float32": 1e15}
 
 
 def check_range(X: Any, name: str = "X") -> None:
@@ -20,7 +20,7 @@ def check_range(X: Any, name: str = "X") -> None:
     if values.size == 0:
         return
     largest = float(max(values.max(), -values.min()))
-    limit = _LARGEST[values.dtype.name]
+    limit = LARGEST[values.dtype.name]
     if largest > limit:
         raise ValueError(
             f"{name} holds numbers as large as {largest:.3g}, too large to compute with in "

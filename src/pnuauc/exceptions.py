@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "CorrectionWarning",
+    "EngineError",
     "InputError",
     "LabelReadingWarning",
     "MissingExtraError",
@@ -58,6 +59,10 @@ class InputError(_RequestError):
 
 class ModelFileError(InputError):
     """A model file is damaged, foreign, from a newer version, or holds what is not trusted."""
+
+
+class EngineError(RuntimeError):
+    """Dask or Spark gave up; the message says which task, why, and what to raise."""
 
 
 class OutputError(OSError):

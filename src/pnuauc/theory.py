@@ -75,6 +75,7 @@ class BoundConstants:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def bound_constants(
     loss: str, weight_norm: float, feature_norm: float, basis: str = "non-negative"
 ) -> BoundConstants:
@@ -105,6 +106,7 @@ def bound_constants(
     return BoundConstants(lipschitz, bound, weight_norm, feature_norm, basis, factor)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def h_delta(delta: float, constants: BoundConstants) -> float:
     """h(delta) = c L C_l C_w C_phi + (3/2) sqrt(2 log(2/delta)).
 
@@ -121,6 +123,7 @@ def h_delta(delta: float, constants: BoundConstants) -> float:
     return float(c * size + 1.5 * np.sqrt(2.0 * np.log(2.0 / delta)))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def confidence_term(
     setting: str,
     constants: BoundConstants,
@@ -165,11 +168,15 @@ def confidence_term(
         n, own, other = n_negative, 1.0 - prior, prior
     bracket = 1.0 / (other * np.sqrt(min(n, n_unlabeled))) + own / (other * np.sqrt(n))
     if setting in {"pu", "nu"}:
-        return float(h_delta(delta / 2.0, constants) * bracket)
-    labelled = (1.0 - gamma) / np.sqrt(min(n_positive, n_negative))
-    return float(h_delta(delta / 3.0, constants) * (labelled + gamma * bracket))
+        width = h_delta(delta / 2.0, constants) * bracket
+    else:
+        labelled = (1.0 - gamma) / np.sqrt(min(n_positive, n_negative))
+        width = h_delta(delta / 3.0, constants) * (labelled + gamma * bracket)
+    _check_finite(width)
+    return float(width)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def generalization_bound(
     risk: float, setting: str, constants: BoundConstants, **sizes: float
 ) -> float:
@@ -179,7 +186,9 @@ def generalization_bound(
     the bound says nothing, which at realistic sizes is the rule: it shows rates, not values.
     """
     term = confidence_term(setting, constants, **sizes)  # type: ignore[arg-type]
-    return float(constants.zero_one_factor * (risk + term))
+    bound = constants.zero_one_factor * (risk + term)
+    _check_finite(bound)
+    return float(bound)
 
 
 # ---------------------------------------------------------------------------------------------

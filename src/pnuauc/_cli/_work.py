@@ -34,11 +34,12 @@ from pnuauc.io import (
     load_model,
     score_file,
 )
+from pnuauc.io._after_kill import finish_commits
 from pnuauc.io._columns import CellError
 from pnuauc.io._formats import COMPRESSIONS, spooled
 from pnuauc.io._modelfile import open_model, write_model
 from pnuauc.io._tables import column_names, detect_format, read_cells
-from pnuauc.io._together import finish_commits, written_together
+from pnuauc.io._together import written_together
 from pnuauc.io._writing import as_utf8
 
 __all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]

@@ -133,7 +133,7 @@ def _shuffled(block: Any, columns: Sequence[int], rng: np.random.Generator) -> A
 
 
 def _direction(
-    name: str, values: Any, features: Sequence[str], scores: Floats, is_flag: bool = False
+    name: str, values: Any, features: Sequence[str], scores: Floats, is_flag: bool
 ) -> str | None:
     """Which values of the column have high scores, in a few words; None if neither way.
 

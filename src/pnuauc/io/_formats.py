@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -385,7 +386,9 @@ def told(source: Source) -> Iterator[None]:
             f"'{source.name}' needs more memory than there is; is it damaged?"
         ) from None
     except (pa.ArrowException, OSError, UnicodeError, *foreign) as error:
-        if isinstance(error, OSError) and error.errno is not None and source.path.exists():
+        # EINVAL: the file sends us to a place that it does not have
+        of_system = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
+        if of_system and source.path.exists():
             raise
         raise _reading_error(source, str(error)) from error
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pnuauc._extras import need
-from pnuauc.exceptions import InputError, MissingExtraError
+from pnuauc.exceptions import InputError
 from pnuauc.io._formats import Source, told
 from pnuauc.io._frames import array_of, check_names
+from pnuauc.io._workbook import workbook_rows
 
 __all__ = ["ExcelReader", "JsonReader"]
 
@@ -106,51 +107,26 @@ class JsonReader(_RowReader):
 class ExcelReader(_RowReader):
     """The rows below the first of one sheet of a workbook."""
 
-    def names(self) -> list[str]:
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
         header = next(self._cells(), ())
         names = ["" if value is None else str(value) for value in header]
         while names and not names[-1]:
             names.pop()
         if not names:
-            raise InputError(f"'{self.source.name}' is empty: it has no header and no rows.")
-        check_names(names, self.source.name)
-        return names
+            raise InputError(f"'{source.name}' is empty: it has no header and no rows.")
+        check_names(names, source.name)
+        self._names = names
+
+    def names(self) -> list[str]:
+        return list(self._names)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        names = self.names()
         for cells in itertools.islice(self._cells(), 1, None):
             if any(value is not None for value in cells):
-                yield dict(zip(names, cells, strict=False))
+                yield dict(zip(self._names, cells, strict=False))
 
     def _cells(self) -> Iterator[tuple[Any, ...]]:
-        try:
-            openpyxl = need("openpyxl", "excel")
-        except MissingExtraError as error:
-            raise MissingExtraError(f"{error} Or save the sheet as CSV.") from error
-        import io
-        import warnings
-
         with told(self.source), self.source.open() as stream:
-            content = io.BytesIO(stream.read())
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about styles and the like
-                book = openpyxl.load_workbook(content, read_only=True, data_only=True)
-                yield from self._sheet(book).iter_rows(values_only=True)
-        except InputError:
-            raise
-        except Exception as error:  # the parser raises whatever its XML makes it raise
-            raise InputError(
-                f"'{self.source.name}' cannot be read as Excel ({type(error).__name__}); is it "
-                "damaged or misnamed?"
-            ) from error
-
-    def _sheet(self, book: Any) -> Any:
-        wanted = self.source.options.sheet
-        names = book.sheetnames
-        if wanted is None:
-            return book[names[0]]
-        if wanted not in names:
-            shown = ", ".join(map(repr, names[:10]))
-            raise InputError(f"'{self.source.name}' has no sheet {wanted!r}; it has {shown}.")
-        return book[wanted]
+            content = bytes(stream.read())
+        yield from workbook_rows(content, self.source.options.sheet, self.source.name)

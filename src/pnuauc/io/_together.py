@@ -3,7 +3,8 @@
 1. Each file is written beside its target under an unpredictable name that is created exclusively,
    locked, flushed to the disk and given the mode of the file it replaces.
 2. For more than one file a journal with all names is written and flushed. From here the new files
-   count: should the process be killed, whoever next writes or reads here finishes the work.
+   count: should the process be killed, a guard that was started before finishes the work at once;
+   should the guard be killed with it, whoever next writes or reads here does.
 3. The files get their names, the journal goes. An error on the way is rolled back.
 
 Ctrl-C and other polite signals wait while 2 and 3 last, which is milliseconds.
@@ -16,11 +17,12 @@ import errno
 import io
 import json
 import os
-import re
 import secrets
 import shutil
 import signal
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,16 +30,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from pnuauc.exceptions import OutputError
+from pnuauc.io import _after_kill
+from pnuauc.io._after_kill import finish_commits, lock, lstat
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not POSIX: no locks, and so no cleaning up
-    fcntl = None  # type: ignore[assignment]
+__all__ = ["POLITE_SIGNALS", "written_together"]
 
-__all__ = ["POLITE_SIGNALS", "finish_commits", "written_together"]
-
-_OURS = re.compile(r"\.pnuauc-[0-9a-f]{16}\.(part|old|commit)")
-_MAX_JOURNAL = 2**16
+#: Seconds that another process may take to replace the same files.
+_PATIENCE = 60.0
 POLITE_SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -73,7 +72,7 @@ class _Draft:
     def settle(self) -> None:
         """All bytes on the disk, with the mode (and, where allowed, the group) of the old file."""
         self.stream.flush()
-        former = _stat(self.final)
+        former = lstat(self.final)
         if former is not None and hasattr(os, "fchmod"):
             with contextlib.suppress(OSError):
                 os.fchown(self.raw.fileno(), -1, former.st_gid)
@@ -124,7 +123,7 @@ def written_together(
 
 def _draft(path: Path) -> _Draft:
     final = path.resolve()
-    private = _stat(final) is not None  # perhaps nobody else may read the old file
+    private = lstat(final) is not None  # perhaps nobody else may read the old file
     while True:
         part = final.with_name(f".pnuauc-{secrets.token_hex(8)}.part")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -133,7 +132,7 @@ def _draft(path: Path) -> _Draft:
             handle = os.open(part, flags, 0o600 if private else 0o666)
         except FileExistsError:
             continue
-        _lock(handle, wait=True)
+        lock(handle, seconds=_PATIENCE)
         # somebody who cleans up may have taken it for a leftover before it was locked
         if os.fstat(handle).st_nlink:
             return _Draft(path, final, part, _File(handle, "wb"))
@@ -141,34 +140,63 @@ def _draft(path: Path) -> _Draft:
 
 
 def _commit(drafts: list[_Draft]) -> None:
+    folders = sorted({draft.final.parent for draft in drafts})
     with contextlib.ExitStack() as stack:
-        for folder in sorted({draft.final.parent for draft in drafts}):
+        for folder in folders:
             stack.enter_context(_locked_folder(folder))
         if len(drafts) == 1:
             try:
                 os.replace(drafts[0].part, drafts[0].final)
             except OSError as error:
                 raise OutputError(_untouched(error, [drafts[0].target])) from error
-            _sync_folders(drafts)
+            _sync(folders)
             return
-        journal = None
+        stack.enter_context(_guarded(folders))
+        journals: list[Path] = []
         renamed: list[_Draft] = []
         try:
             for draft in drafts:
                 draft.backup = _backup(draft.final)
-            journal = stack.enter_context(_journal(drafts))
+            _write_journals(drafts, folders, journals)
             for draft in drafts:
                 os.replace(draft.part, draft.final)
                 renamed.append(draft)
-            _sync_folders(drafts)
+            _sync(folders)
         except BaseException as error:
-            _roll_back(drafts, renamed, journal, error)
-        _forget(drafts, journal)
+            _roll_back(drafts, renamed, journals, error)
+        _forget(drafts, journals)
+
+
+@contextlib.contextmanager
+def _guarded(folders: list[Path]) -> Iterator[None]:
+    """Inside, a process of its own waits for the end of this one, to finish what it began.
+
+    In a session of its own, so that what is sent to the whole group does not reach it. Where none
+    can be started, the journal still serves whoever comes next.
+    """
+    command = [sys.executable, "-I", "-S", _after_kill.__file__, str(os.getpid())]
+    guard = None
+    if os.name == "posix":
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            guard = subprocess.Popen(
+                [*command, *map(os.fspath, folders)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd="/",
+            )
+    try:
+        yield
+    finally:
+        if guard is not None:
+            guard.kill()
+            guard.communicate()
 
 
 def _backup(final: Path) -> Path | None:
     """Another name for the old file, so that it can come back."""
-    if _stat(final) is None:
+    if lstat(final) is None:
         return None
     while True:
         backup = final.with_name(f".pnuauc-{secrets.token_hex(8)}.old")
@@ -183,38 +211,38 @@ def _backup(final: Path) -> Path | None:
         return backup
 
 
-@contextlib.contextmanager
-def _journal(drafts: list[_Draft]) -> Iterator[Path]:
-    path = drafts[0].final.with_name(f".pnuauc-{secrets.token_hex(8)}.commit")
+def _write_journals(drafts: list[_Draft], folders: list[Path], written: list[Path]) -> None:
+    """One journal with all the names, and before it one in each other folder that names it.
+
+    ``written`` gets their paths, the first the one that counts.
+    """
+    main, *others = (folder / f".pnuauc-{secrets.token_hex(8)}.commit" for folder in folders)
+    names = [
+        [os.fspath(d.part), os.fspath(d.final), d.backup and os.fspath(d.backup)] for d in drafts
+    ]
+    for path, content in [*((other, os.fspath(main)) for other in others), (main, names)]:
+        written.insert(0, path)
+        _write_journal(path, json.dumps(content).encode("ascii"))
+        _sync([path.parent])
+
+
+def _write_journal(path: Path, text: bytes) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        names = [
-            [os.fspath(d.part), os.fspath(d.final), d.backup and os.fspath(d.backup)]
-            for d in drafts
-        ]
-        text = json.dumps(names).encode("ascii")
         if os.write(handle, text) != len(text):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(handle)
-        _sync_folders(drafts)
-        yield path
-    except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise
     finally:
         os.close(handle)
 
 
 def _roll_back(
-    drafts: list[_Draft], renamed: list[_Draft], journal: Path | None, error: BaseException
+    drafts: list[_Draft], renamed: list[_Draft], journals: list[Path], error: BaseException
 ) -> None:
     """Bring the old files back, then raise what says how that went."""
     stuck = []
     # first the journal: with it, a kill from here on would bring the new files back
-    if journal is not None:
-        with contextlib.suppress(OSError):
-            journal.unlink()
+    _forget([], journals)
     for draft in renamed:
         try:
             if draft.backup is None:
@@ -223,7 +251,7 @@ def _roll_back(
                 os.replace(draft.backup, draft.final)
         except OSError:
             stuck.append(draft.target)
-    _forget([d for d in drafts if d.target not in stuck], None)
+    _forget([d for d in drafts if d.target not in stuck], [])
     if stuck:
         names = ", ".join(f"'{path}'" for path in stuck)
         raise OutputError(
@@ -235,8 +263,8 @@ def _roll_back(
     raise error
 
 
-def _forget(drafts: list[_Draft], journal: Path | None) -> None:
-    for path in [journal, *(d.backup for d in drafts)]:
+def _forget(drafts: list[_Draft], journals: list[Path]) -> None:
+    for path in [*journals, *(d.backup for d in drafts)]:
         if path is not None:
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -250,138 +278,24 @@ def _untouched(error: OSError, paths: Sequence[Path]) -> str:
     return f"Writing failed ({reason}): nothing was replaced, {shown} {state}."
 
 
-# ---------------------------------------------------------------------- after a kill
-
-
-def finish_commits(folder: Path) -> None:
-    """Finish what a killed process had committed in this folder, and remove what it left.
-
-    Only files of ours, of this user, that no living process has locked.
-    """
-    if fcntl is None:
-        return
-    try:
-        names = [entry.name for entry in os.scandir(folder) if _OURS.fullmatch(entry.name)]
-        if not names:
-            return
-        guard = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        # who holds the folder's lock is in the middle of a commit, and alive
-        if not _lock(guard, wait=False):
-            return
-        for name in names:
-            if name.endswith(".commit"):
-                _finish(folder / name)
-        for name in names:
-            if not name.endswith(".commit"):
-                _remove(folder / name)
-    finally:
-        os.close(guard)
-
-
-def _remove(path: Path) -> None:
-    with _abandoned(path) as handle:
-        if handle is not None:
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-
-def _finish(journal: Path) -> None:
-    """Do what a journal of a killed process says."""
-    with _abandoned(journal) as handle:
-        # what others can write to, others may have written
-        if handle is None or os.fstat(handle).st_mode & 0o022:
-            return
-        try:
-            moves = json.loads(os.read(handle, _MAX_JOURNAL))
-            checked = [_move(*move) for move in moves]
-        except (ValueError, TypeError, OSError):
-            checked = []  # it was killed while it wrote the journal: nothing was replaced yet
-        with contextlib.suppress(OSError):
-            for part, final, _ in checked:
-                if _stat(part) is not None:
-                    os.replace(part, final)
-            for _, _, backup in checked:
-                if backup is not None and _stat(backup) is not None:
-                    backup.unlink()
-            journal.unlink()
-
-
-def _move(part: str, final: str, backup: str | None) -> tuple[Path, Path, Path | None]:
-    """The three names, if they are such as we write: side by side, and ours."""
-    new, old = Path(part), None if backup is None else Path(backup)
-    for path, ending in ((new, ".part"), (old, ".old")):
-        if path is None:
-            continue
-        if not _OURS.fullmatch(path.name) or path.suffix != ending:
-            raise ValueError("not our name")
-        if path.parent != Path(final).parent:
-            raise ValueError("not side by side")
-        found = _stat(path)
-        if found is not None and not (stat.S_ISREG(found.st_mode) and _is_own(found)):
-            raise ValueError("not our file")
-    return new, Path(final), old
-
-
-@contextlib.contextmanager
-def _abandoned(path: Path) -> Iterator[int | None]:
-    """The open file, if it is ours and no living process holds its lock; else None."""
-    handle = None
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        found = os.fstat(handle)
-        free = stat.S_ISREG(found.st_mode) and _is_own(found) and _lock(handle, wait=False)
-    except OSError:
-        free = False
-    try:
-        yield handle if free else None
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _is_own(found: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except OSError:
-        return None
-
-
-def _lock(handle: int, *, wait: bool) -> bool:
-    """Whether the file could be locked; where locks do not exist, it could not."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        return False
-    return True
-
-
 @contextlib.contextmanager
 def _locked_folder(folder: Path) -> Iterator[None]:
     """Two processes that replace the same files do so one after the other."""
-    handle = os.open(folder, os.O_RDONLY) if fcntl is not None else None
+    handle = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
     try:
         if handle is not None:
-            _lock(handle, wait=True)
+            lock(handle, seconds=_PATIENCE)
         yield
     finally:
         if handle is not None:
             os.close(handle)
 
 
-def _sync_folders(drafts: list[_Draft]) -> None:
+def _sync(folders: Sequence[Path]) -> None:
     """Names on the disk too; not every file system can."""
-    for folder in sorted({draft.final.parent for draft in drafts}):
-        if fcntl is None:
-            return
+    if os.name != "posix":
+        return
+    for folder in folders:
         with contextlib.suppress(OSError):
             handle = os.open(folder, os.O_RDONLY)
             try:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from pnuauc._moments import Moments
 from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
-from pnuauc.labels import Roles, read_roles
-from pnuauc.metrics._counts import Floats, ScoreCounts, check_scores
+from pnuauc.labels import UNLABELED, Roles, read_roles
+from pnuauc.metrics._counts import Counts, Floats, ScoreCounts, check_scores, count_cells
 from pnuauc.metrics._estimate import METHODS, PAIRS, choose_method
 from pnuauc.metrics._interval import check_level, satterthwaite, t_quantile
-from pnuauc.metrics._moments import SINGLES, moments_of, raw_to_auc
+from pnuauc.metrics._moments import SINGLES, moments_of, placements, raw_to_auc
 from pnuauc.metrics._prior import known_prior
 from pnuauc.metrics._weights import weigh
 
-__all__ = ["AUCComparison", "compare_auc"]
+__all__ = ["AUCComparison", "LabeledPairs", "PairCounts", "compare_auc", "compare_counted"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,17 +92,33 @@ def compare_auc(
     >>> result.method, round(result.difference, 4), result.p_value < 1
     ('pu_raw', 0.4167, True)
     """
-    check_level(level)
     roles = read_roles(y, **label_codes)
     a = check_scores(scores_a, len(roles), "scores_a")
     b = check_scores(scores_b, len(roles), "scores_b")
+    unlabeled = roles.codes == UNLABELED
+    labeled = LabeledPairs(roles.take(~unlabeled), a[~unlabeled], b[~unlabeled])
+    counted = labeled.count(a[unlabeled], b[unlabeled])
+    return compare_counted(labeled, counted, prior, method, level, prior_level=prior_level)
+
+
+def compare_counted(
+    labeled: LabeledPairs,
+    counted: PairCounts,
+    prior: Any = None,
+    method: str = "auto",
+    level: float = 0.95,
+    *,
+    prior_level: float = 0.95,
+) -> AUCComparison:
+    """As :func:`compare_auc`, from labelled rows and the merged counts of the unlabelled ones."""
+    check_level(level)
     known = known_prior(prior, prior_level)
-    n = roles.counts
+    n = (labeled.roles.n_positive, labeled.roles.n_negative, int(counted.spread.n))
     method, notes = _choose(method, n, known)
     base = method.removesuffix("_raw")
-    by_role, raw_a, raw_b = _paired(roles, a, b)
+    by_role, raw_a, raw_b = _paired(labeled, counted)
     if base == "combined":
-        weights, note = _common_weights(roles, a, b, known, by_role)
+        weights, note = _common_weights(labeled, counted, known, by_role)
         notes.append(note)
     else:
         weights = np.eye(3)[SINGLES.index(base)]
@@ -172,41 +189,84 @@ def _placements(values: Floats, reference: Floats) -> Floats:
     return (left + right) / (2.0 * len(reference))
 
 
-def _row_projections(roles: Roles, scores: Floats) -> list[Floats]:
-    """Projections of the raw (PN, PU, NU) on each row of P, N, U; arrays of shape (3, n_role)."""
-    parts = [scores[rows] for rows in (roles.positive, roles.negative, roles.unlabeled)]
-    p, n, u = parts
-    ordered = [np.sort(part) for part in parts]
-    zeros = [np.zeros(len(part)) for part in parts]
-    return [
-        np.stack([_placements(p, ordered[1]), _placements(p, ordered[2]), zeros[0]]),
-        np.stack([1.0 - _placements(n, ordered[0]), zeros[1], 1.0 - _placements(n, ordered[2])]),
-        np.stack([zeros[2], 1.0 - _placements(u, ordered[0]), _placements(u, ordered[1])]),
-    ]
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """What a comparison needs of unlabelled rows. Mergeable: ``a + b`` are those of both blocks.
+
+    cells : two arrays of shape (2K + 1,), rows in each cell of a column's anchors
+    spread : Moments of the difference a - b of the rows' projections, shape (3,)
+    """
+
+    cells: tuple[Counts, Counts]
+    spread: Moments
+
+    def __add__(self, other: PairCounts) -> PairCounts:
+        cells = (self.cells[0] + other.cells[0], self.cells[1] + other.cells[1])
+        return PairCounts(cells, self.spread + other.spread)
 
 
-def _paired(roles: Roles, a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]:
+@dataclass(frozen=True, eq=False)
+class LabeledPairs:
+    """The labelled rows of two score columns: few, so that they can be sent to where U lives.
+
+    roles : Roles of shape (n,), without unlabelled rows
+    a, b : ndarray, shape (n,)
+    """
+
+    roles: Roles
+    a: Floats
+    b: Floats
+
+    @property
+    def columns(self) -> tuple[Floats, Floats]:
+        return self.a, self.b
+
+    def count(self, a: Floats, b: Floats) -> PairCounts:
+        """Counts of some unlabelled rows, scores of shape (n,) each."""
+        cells = (count_cells(a, np.unique(self.a)), count_cells(b, np.unique(self.b)))
+        difference = self._of_unlabeled(a, self.a) - self._of_unlabeled(b, self.b)
+        return PairCounts(cells, Moments.from_rows(difference.T))
+
+    def _of_unlabeled(self, u: Floats, scores: Floats) -> Floats:
+        """Projections of the raw (PN, PU, NU) on unlabelled rows, shape (3, n)."""
+        p, n = np.sort(scores[self.roles.positive]), np.sort(scores[self.roles.negative])
+        return np.stack([np.zeros(len(u)), 1.0 - _placements(u, p), _placements(u, n)])
+
+    def projections(self, scores: Floats, cells: Counts) -> list[Floats]:
+        """Projections of the raw (PN, PU, NU) on each row of P and N; arrays of shape (3, n)."""
+        p, n = scores[self.roles.positive], scores[self.roles.negative]
+        anchors, below = np.unique(scores), placements(cells)[1::2]
+        of_p, of_n = (below[np.searchsorted(anchors, part)] for part in (p, n))
+        return [
+            np.stack([_placements(p, np.sort(n)), of_p, np.zeros(len(p))]),
+            np.stack([1.0 - _placements(n, np.sort(p)), np.zeros(len(n)), 1.0 - of_n]),
+        ]
+
+
+def _paired(labeled: LabeledPairs, counted: PairCounts) -> tuple[Floats, Floats, Floats]:
     """Covariance of the difference by role, shape (3, 3, 3), and both models' raw pair means."""
-    of_a, of_b = _row_projections(roles, a), _row_projections(roles, b)
+    of_a, of_b = (
+        labeled.projections(scores, cells)
+        for scores, cells in zip(labeled.columns, counted.cells, strict=True)
+    )
+    spreads = [Moments.from_rows((x - z).T) for x, z in zip(of_a, of_b, strict=True)]
     by_role = np.zeros((3, 3, 3))
-    for k, (x, z) in enumerate(zip(of_a, of_b, strict=True)):
-        n = x.shape[1]
-        d = x - z
-        if n >= 2:
-            d = d - d.mean(axis=1, keepdims=True)
-            by_role[k] = d @ d.T / (n - 1) / n
-        elif n == 1:
-            by_role[k] = d @ d.T  # one row: its whole difference counts as spread
+    for k, found in enumerate((*spreads, counted.spread)):
+        if found.n >= 2:
+            by_role[k] = found.scatter / (found.n - 1) / found.n
+        elif found.n == 1:
+            by_role[k] = np.outer(found.mean, found.mean)  # its whole difference counts as spread
+    n = (*(m.n for m in spreads), counted.spread.n)
     raw = [np.full(3, np.nan), np.full(3, np.nan)]
     for target, source in zip(raw, (of_a, of_b), strict=True):
         for k, (winner, loser) in enumerate(PAIRS[name] for name in SINGLES):
-            if source[winner].shape[1] and source[loser].shape[1]:
-                target[k] = source[winner][k].mean()
+            if n[winner] and n[loser]:
+                target[k] = source[min(winner, loser)][k].mean()
     return by_role, raw[0], raw[1]
 
 
 def _common_weights(
-    roles: Roles, a: Floats, b: Floats, prior: ClassPrior | None, by_role: Floats
+    labeled: LabeledPairs, counted: PairCounts, prior: ClassPrior | None, by_role: Floats
 ) -> tuple[Floats, str]:
     """One set of weights for both models: the mean of their own, unless a single one is tighter.
 
@@ -214,7 +274,10 @@ def _common_weights(
     models make it close to singular, and the weights wild.
     """
     assert prior is not None
-    counts = [ScoreCounts.from_roles(roles, s) for s in (a, b)]
+    counts = [
+        replace(ScoreCounts.from_roles(labeled.roles, scores), unlabeled=cells)
+        for scores, cells in zip(labeled.columns, counted.cells, strict=True)
+    ]
     own = [weigh(c, moments_of(c), prior).weights for c in counts]
     weights = np.mean(own, axis=0)
     usable = np.flatnonzero(np.all(np.array(own) != 0.0, axis=0))

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from pnuauc._shown import ShownAsTable
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
-__all__ = ["ScoreCounts", "check_scores"]
+__all__ = ["ScoreCounts", "check_scores", "count_cells"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -99,7 +99,7 @@ class ScoreCounts(ShownAsTable):
         u = values[roles.codes == UNLABELED] if len(p) + len(n) < len(values) else values[:0]
         if anchors is None:
             anchors = np.unique(np.concatenate([p, n]))
-        return cls(anchors, *(_count(part, anchors) for part in (p, n, u)))
+        return cls(anchors, *(count_cells(part, anchors) for part in (p, n, u)))
 
     @classmethod
     def from_block(
@@ -153,7 +153,7 @@ class ScoreCounts(ShownAsTable):
         return int(self.unlabeled.sum())
 
 
-def _count(values: Floats, anchors: Floats) -> Counts:
+def count_cells(values: Floats, anchors: Floats) -> Counts:
     """Rows per cell, shape (2K + 1,): one sort, then two searches of the few anchors."""
     ordered = np.sort(values)
     edges: Counts = np.empty(2 * len(anchors) + 2, dtype=np.int64)

@@ -16,12 +16,16 @@ from pnuauc.metrics._splitters import grouped_folds, row_groups
 __all__ = ["FoldedRows", "deal_folds", "read_cv"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FoldedRows:
     """Row numbers by role and fold: ``rows["P"][k]`` are the positives held out in fold k."""
 
     rows: dict[str, list[NDArray[np.intp]]]
     n_folds: int
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{role}={self.size(role)}" for role in self.rows)
+        return f"FoldedRows({self.n_folds} folds of {sizes})"
 
     def size(self, role: str) -> int:
         return sum(map(len, self.rows.get(role, [])))

@@ -23,6 +23,7 @@ from pnuauc._rows import (
     count_rows,
     map_blocks,
 )
+from pnuauc._shown import ShownAsTable
 from pnuauc._threads import one_blas_thread
 from pnuauc.losses import Loss, get_loss
 from pnuauc.selection._choice import (
@@ -165,6 +166,10 @@ class TrainedGrid:
             **options,
         )
 
+    def __repr__(self) -> str:
+        size = f"{len(self.candidates)} candidates, {self.n_folds} folds"
+        return f"TrainedGrid({size}, {self.setting})"
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """(n_scales, n_etas, n_alphas)."""
@@ -271,8 +276,8 @@ class _Meter:
             self.tick("rows", self.done / self.total)
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class ChosenModel(ShownAsTable):
     """What :meth:`TrainedGrid.choose` answers: models, and what to tell about them.
 
     Attributes
@@ -291,6 +296,11 @@ class ChosenModel:
     criterion: Criterion
     choice: Choice
     gain: Gain | None
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        best = self.grid.candidates.parameters(int(self.choice.kept[0]))
+        shown = {"grid": self.grid, "n_kept": len(self.choice.kept), "best": best}
+        return list(shown.items())
 
     @functools.cached_property
     def _fitted(self) -> Fitted:

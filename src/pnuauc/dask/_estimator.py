@@ -1,0 +1,153 @@
+"""AUCClassifierCV for tables that Dask holds in partitions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from pnuauc._estimators import label_codes
+from pnuauc._estimators_cv import AUCClassifierCV
+from pnuauc._extras import need
+from pnuauc._sources._matrix import fit_on_source
+from pnuauc.dask._collections import collection_source, feature_names, is_collection
+from pnuauc.dask._metrics import unbiased_score
+
+__all__ = ["DaskAUCClassifierCV"]
+
+
+class DaskAUCClassifierCV(AUCClassifierCV):
+    """:class:`pnuauc.AUCClassifierCV` on Dask collections.
+
+    Labelled rows and a draw of 20,000 unlabelled ones come to the client: prior, centres and
+    threshold rest on them, as in memory. Moments and held-out counts are summed over all
+    unlabelled rows where they are, in two visits, and merged by a tree of width 4 in a fixed
+    order, so that the result does not depend on which worker did what, nor on workers that died.
+    Rows fall into folds by a hash of their content: the same rows give the same model, to
+    rounding, however they are cut into partitions.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the client in use; without any, Dask's own scheduler of threads.
+    **parameters
+        Those of :class:`pnuauc.AUCClassifierCV`, by name. ``n_jobs`` concerns the client's part.
+
+    Attributes
+    ----------
+    As those of :class:`pnuauc.AUCClassifierCV`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> hidden = rng.random(300) < 0.2
+    >>> X = rng.standard_normal((300, 2)) + np.where(hidden, 1.0, -1.0)[:, None]
+    >>> y = np.where(np.arange(300) < 60, hidden, np.nan)
+    >>> X, y = da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=100)
+    >>> model = DaskAUCClassifierCV(prior=0.2, random_state=0).fit(X, y)
+    >>> model.decision_function(X)
+    dask.array<_scores, shape=(300,), dtype=float64, chunksize=(100,), chunktype=numpy.ndarray>
+    """
+
+    def __init__(self, *, client: Any = None, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self.client = client
+
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> DaskAUCClassifierCV:  # type: ignore[override]
+        """Fit to a Dask DataFrame or Array X, shape (n, d), and labels y, shape (n,).
+
+        ``y`` and ``sample_weight`` are Series or Arrays with the partitions of X.
+        """
+        self._check_settings()
+        source = collection_source(self.client, features=X, label=y, weight=sample_weight)
+        fit_on_source(self, source, label_codes(self))
+        names = feature_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores of a Dask collection, lazily: a Series or Array; of rows in memory, at once."""
+        check_is_fitted(self)
+        return self._by_partition(_scores, X, np.dtype(np.float64))
+
+    def predict(self, X: Any) -> Any:
+        """Class labels of a Dask collection, lazily; of rows in memory, at once."""
+        check_is_fitted(self)
+        return self._by_partition(_labels, X, self.classes_.dtype)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """AUC estimate from whatever roles y has, as that of :class:`AUCClassifierCV`."""
+        if not is_collection(X):
+            return self.to_local().score(X, y, sample_weight)
+        if sample_weight is not None:
+            raise ValueError("Scores of Dask collections take no sample_weight.")
+        scores = self.decision_function(X)
+        return unbiased_score(y, scores, self.class_prior_, self.client, **label_codes(self))
+
+    def to_local(self) -> AUCClassifierCV:
+        """The same fitted model without Dask."""
+        check_is_fitted(self)
+        parameters = AUCClassifierCV().get_params(deep=False)
+        local = AUCClassifierCV(**{name: getattr(self, name) for name in parameters})
+        for name, value in vars(self).items():
+            if name not in parameters and name != "client":
+                setattr(local, name, value)
+        return local
+
+    def _by_partition(self, function: Any, X: Any, dtype: Any) -> Any:
+        if not is_collection(X):
+            return function(X, self.to_local())
+        # the model is one task, fetched by every worker once
+        model = need("dask", "dask").delayed(self.to_local())
+        if hasattr(X, "chunks"):
+            X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+            return X.map_blocks(
+                function, model=model, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype=dtype)
+            )
+        meta = need("pandas", "dask").Series([], dtype=dtype, index=X._meta.index[:0])
+        return X.map_partitions(_as_series, function, model, meta=meta)
+
+    def __sklearn_clone__(self) -> DaskAUCClassifierCV:
+        parameters = {n: v for n, v in self.get_params(deep=False).items() if n != "client"}
+        # a connection cannot be copied; everything else is
+        copied = {name: clone(value, safe=False) for name, value in parameters.items()}
+        return type(self)(client=self.client, **copied)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        return state | {"client": None}  # a connection cannot be stored
+
+
+def _scores(X: Any, model: AUCClassifierCV) -> Any:
+    return model.decision_function(X)
+
+
+def _labels(X: Any, model: AUCClassifierCV) -> Any:
+    return model.predict(X)
+
+
+def _as_series(part: Any, function: Any, model: AUCClassifierCV) -> Any:
+    pd = need("pandas", "dask")
+    values = function(part, model) if len(part) else np.empty(0)
+    return pd.Series(values, index=part.index)
+
+
+def _with_client(function: Any) -> Any:
+    """The parameters of AUCClassifierCV by name, and ``client``: what scikit-learn asks for."""
+    own = inspect.signature(AUCClassifierCV.__init__)
+    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+    given = [
+        p if p.name == "self" else p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for p in own.parameters.values()
+    ]
+    function.__signature__ = own.replace(parameters=[*given, client])
+    return function
+
+
+_with_client(DaskAUCClassifierCV.__init__)

@@ -1,0 +1,70 @@
+"""Tables for tests of engines: partitions that count their visits and kill who reads them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pnuauc import AUCClassifierCV
+from pnuauc._estimators import label_codes
+from pnuauc._sources import MemorySource
+from pnuauc._sources._matrix import FEATURES, LABEL, WEIGHT, fit_on_source, matrix_table
+
+#: Small, but every part of a fit takes part: several widths, folds, both signs of eta.
+SETTINGS = {"prior": 0.3, "n_centers": 15, "random_state": 0}
+
+slow_engines = pytest.mark.skipif(
+    not os.environ.get("PNUAUC_ENGINES"), reason="takes minutes: run make test-engines"
+)
+
+
+def a_table(n=1200, n_labeled=90, seed=0, d=3, dtype=np.float64):
+    """Rows, and labels 1, 0 and NaN of the first of them, in no order."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n) < 0.3
+    X = (rng.standard_normal((n, d)) + hidden[:, None]).astype(dtype)
+    y = np.where(np.arange(n) < n_labeled, hidden, np.nan)
+    order = rng.permutation(n)
+    return X[order], y[order]
+
+
+def fitted_in_memory(X, y, weight=None, **settings):
+    """The fit of an engine, from a table in memory."""
+    model = AUCClassifierCV(**{**SETTINGS, **settings})
+    columns = {FEATURES: X, LABEL: y} | ({} if weight is None else {WEIGHT: weight})
+    table = matrix_table(columns, list(columns))
+    return fit_on_source(model, MemorySource(table), label_codes(model))
+
+
+def assert_same_model(one, other, tolerance=1e-9):
+    """Everything that a fit decides, to rounding."""
+    for name in ("coef_", "threshold_", "prior_", "n_corrected_", "best_index_"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=tolerance)
+    np.testing.assert_allclose(one.basis_.centers_, other.basis_.centers_, rtol=tolerance)
+    for name in ("mean_test_risk", "weight"):
+        np.testing.assert_allclose(
+            one.cv_results_[name], other.cv_results_[name], rtol=tolerance, atol=1e-12
+        )
+
+
+def digest(model):
+    """Bytes of all numbers of a model."""
+    arrays = (model.coef_, model.basis_.centers_, model.cv_results_["mean_test_risk"])
+    return b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
+
+
+def visited(folder, number):
+    """How often a partition was read, this time included; by whatever process."""
+    with open(Path(folder) / f"visits-{number}", "ab") as stream:
+        stream.write(b"x")
+        return stream.tell()
+
+
+def die_at(folder, number, visit):
+    """Kill this process at the given visit of a partition, the first time that it comes to it."""
+    if visited(folder, number) == visit:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,290 @@
+"""Parts of the metrics against their definitions: roots, brute force, integrals, known truth."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pnuauc import ClassPrior
+from pnuauc.metrics import RoleStratifiedKFold, ScoreCounts, threshold_estimate
+from pnuauc.metrics._conditional import USUAL_ROWS, Conditional, conditional
+from pnuauc.metrics._moments import PairShares, moments_of, raw_to_auc
+from pnuauc.metrics._proportions import Interval, mover_difference, mover_ratio, wilson
+from pnuauc.metrics._roc import _band, _corrected_fpr, _monotone, _thresholds, _times_prior
+from pnuauc.metrics._splitters import _filled
+from pnuauc.metrics._weights import (
+    MODEL_ROWS,
+    _binormal,
+    _projections,
+    combination_weights,
+    steadied_covariance,
+)
+
+Z = stats.norm.ppf(0.975)
+
+# --- proportions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 4), (3, 10), (9, 10), (40, 200), (1999, 2000)])
+def test_wilson_limits_are_where_the_rate_is_z_errors_away(k, n):
+    low, high = wilson(np.array(k / n), n, 0.95)
+    for limit in (float(low), float(high)):
+        assert abs(k / n - limit) == pytest.approx(Z * np.sqrt(limit * (1 - limit) / n))
+    assert low < k / n < high
+
+
+def test_wilson_at_the_ends():
+    for n in (3, 50):
+        low, high = wilson(np.array([0.0, 1.0]), n, 0.9)
+        z2 = stats.norm.ppf(0.95) ** 2
+        assert (low[0], high[1]) == (0.0, 1.0)
+        assert (high[0], 1 - low[1]) == pytest.approx((z2 / (n + z2), z2 / (n + z2)))
+
+
+def test_limits_of_a_difference_and_of_a_ratio_agree_with_each_other():
+    """MOVER: r is a limit of x / y where zero is one of x - r y."""
+    x, y = (0.6, 0.45, 0.8), (0.3, 0.25, 0.38)
+    low, high = mover_difference(x, y)
+    assert low == pytest.approx(0.3 - np.hypot(0.15, 0.08))
+    assert high == pytest.approx(0.3 + np.hypot(0.2, 0.05))
+    below, above = mover_ratio(x, y)
+    assert below < 2 < above
+    for end, place in ((below, 0), (above, 1)):
+        scaled = tuple(end * v for v in y)
+        assert mover_difference(x, scaled)[place] == pytest.approx(0.0, abs=1e-12)
+    assert mover_ratio((0.5, 0.2, 0.9), (0.1, 0.0, 0.3)) == (0.0, np.inf)
+    assert mover_ratio((0.0, 0.0, 0.1), (0.5, 0.4, 0.6))[0] == 0.0
+
+
+# --- rates at a cut -------------------------------------------------------------------------------
+
+
+def test_false_positive_rate_and_its_limits_from_those_of_the_two_shares():
+    p, u = (np.array([0.9]), np.array([0.8]), np.array([0.95])), (
+        np.array([0.4]), np.array([0.35]), np.array([0.47]),
+    )  # fmt: skip
+    for error in (0.0, 0.05):
+        prior = ClassPrior(0.2, 0.1, 0.3, std_error=error, source="test")
+        fpr, (low, high) = _corrected_fpr(p, u, prior, 0.95)
+        assert fpr[0] == pytest.approx((0.4 - 0.2 * 0.9) / 0.8)
+        known_low, known_high = mover_difference((0.4, 0.35, 0.47), (0.18, 0.16, 0.19))
+        extra = Z * error * 0.5 / 0.64
+        assert fpr - low == pytest.approx(np.hypot(fpr - known_low / 0.8, extra))
+        assert high - fpr == pytest.approx(np.hypot(known_high / 0.8 - fpr, extra))
+
+
+def test_precision_is_the_prior_times_the_lift_and_so_are_its_limits():
+    lift = Interval(2.0, 1.5, 3.0)
+    known = _times_prior(lift, ClassPrior.known(0.2), 0.95)
+    assert (known.value, known.low, known.high) == pytest.approx((0.4, 0.3, 0.6))
+    unsure = _times_prior(lift, ClassPrior(0.2, 0.1, 0.3, std_error=0.02, source="test"), 0.95)
+    relative = Z * 0.1
+    assert unsure.value == pytest.approx(0.4)
+    for found, end, sign in ((unsure.low, 1.5, -1), (unsure.high, 3.0, 1)):
+        assert np.log(found / 0.4) == pytest.approx(sign * np.hypot(np.log(end / 2), relative))
+    nothing = _times_prior(Interval(0.0, 0.0, 0.5), ClassPrior(0.2, 0.1, 0.3, std_error=0.02), 0.95)
+    assert (nothing.value, nothing.low) == (0.0, 0.0)
+    assert nothing.high == pytest.approx(0.2 * 0.5 * np.exp(relative))
+    assert _times_prior(Interval(9.0, 6.0, 20.0), ClassPrior.known(0.2), 0.95) == Interval(1, 1, 1)
+    assert _times_prior(lift, ClassPrior.known(0.0), 0.95) == Interval(0, 0, 0)
+
+
+@pytest.mark.parametrize("k", [1, 7, 50])
+def test_the_top_k_are_k_rows(k):
+    rng = np.random.default_rng(0)
+    p, u = rng.normal(1, 1, 30), rng.normal(0, 1, 50)
+    y = [1] * 30 + [None] * 50
+    found = threshold_estimate(y, np.r_[p, u], 0.2, k=k)
+    cut = np.sort(u)[::-1][k - 1]
+    assert (found.threshold, found.n_flagged) == (cut, k)
+    assert found.recall.value == pytest.approx(np.mean(p >= cut))
+    assert found.lift.value == pytest.approx(np.mean(p >= cut) / (k / 50))
+
+
+def test_thresholds_are_all_scores_or_even_quantiles_of_each_role():
+    few = _thresholds(np.array([1.0, 2.0]), np.array([0.0, 2.0, 5.0]), 10)
+    assert few.tolist() == [np.inf, 5.0, 2.0, 1.0, 0.0]
+    p, u = np.arange(1001.0), 2000.0 + np.arange(11.0)
+    many = _thresholds(p, u, 22)
+    kept = many[np.isfinite(many)]
+    assert sorted(kept[kept < 2000]) == (100.0 * np.arange(11)).tolist()
+    assert sorted(kept[kept >= 2000]) == u.tolist()
+    assert len(_thresholds(p, u, 0)) == 5  # two of each at least: their ends
+
+
+def test_a_monotone_rate_runs_from_zero_to_one():
+    found = _monotone(np.array([0.3, 0.1, 0.5, 0.4, 1.2, 0.9]))
+    assert found.tolist() == pytest.approx([0.0, 0.2, 0.45, 0.45, 1.0, 1.0])
+
+
+def test_the_band_goes_through_the_corners_of_the_boxes():
+    """Upper: at a threshold's lowest fpr its highest tpr. Lower: at the highest fpr the lowest."""
+    fpr, tpr = np.array([0.0, 0.2, 0.6, 1.0]), np.array([0.0, 0.5, 0.8, 1.0])
+    fpr_limits = (np.array([0.0, 0.1, 0.5, 1.0]), np.array([0.0, 0.4, 0.7, 1.0]))
+    tpr_limits = (np.array([0.0, 0.3, 0.6, 1.0]), np.array([0.0, 0.7, 0.9, 1.0]))
+    low, high = _band(fpr, tpr, fpr_limits, tpr_limits)
+    assert high == pytest.approx([0.0, 0.7 + 0.25 * 0.2, 0.9 + 0.2 * 0.1, 1.0])
+    assert low == pytest.approx([0.0, 0.15, 0.3 + 2 / 3 * 0.3, 1.0])
+
+
+# --- the error of one estimate --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "inside"), [(-0.1, 0.0), (0.3, 0.3), (0.8, 0.8), (1.1, 1.0)])
+def test_error_at_the_estimate(value, inside):
+    found = Conditional(value, apart=0.0004, spread=0.02, df=30.0)
+    assert found.std_error() ** 2 == pytest.approx(0.0004 + 0.02 * inside * (1 - inside))
+
+
+@pytest.mark.parametrize("df", [5.0, np.inf])
+def test_confidence_at_the_limits_is_half_of_what_is_left(df):
+    part = Conditional(0.7, apart=0.0004, spread=0.02, df=df)
+    low, high = part.limits(0.9)
+    assert part.distribution(np.array([low, 0.7, high])) == pytest.approx([0.05, 0.5, 0.95])
+
+
+def shares_of(n, auc=0.8, spread=0.05):
+    """P and N alone, each with the given variance of a row's placement."""
+    by_role = np.zeros((3, 3, 3))
+    by_role[0][0, 0], by_role[1][0, 0] = spread / n[0], spread / n[1]
+    return PairShares(np.array([auc, np.nan, np.nan]), by_role, (*n, 0))
+
+
+def test_degrees_of_freedom_are_those_of_the_role_that_varies():
+    """Satterthwaite: one role of n rows alone has n - 1, and those of the usual value on top."""
+    found = conditional(shares_of((7, 10**9)), None, np.array([1.0, 0.0, 0.0]))
+    assert found.df == pytest.approx(6 + USUAL_ROWS, rel=1e-6)
+    even = conditional(shares_of((41, 41)), None, np.array([1.0, 0.0, 0.0]))
+    assert even.df == pytest.approx(2 * (40 + USUAL_ROWS), rel=1e-6)
+
+
+def test_many_rows_show_their_own_variance_and_few_the_usual_one():
+    weights = np.array([1.0, 0.0, 0.0])
+    many = conditional(shares_of((10**6, 10**6)), None, weights)
+    assert many.value == 0.8
+    assert many.std_error() ** 2 == pytest.approx(2 * 0.05 / 10**6, rel=1e-3)
+    tripled = conditional(shares_of((10**6, 10**6)), None, weights, inflation=3.0)
+    assert tripled.std_error() ** 2 == pytest.approx(6 * 0.05 / 10**6, rel=1e-3)
+    # two rows a class: mostly 1.2 times the 4 a (1 - a) / 12 of the two extremes between
+    few = conditional(shares_of((2, 2)), None, weights)
+    usual = 1.2 * 4 * 0.8 * 0.2 / 12
+    assert few.std_error() ** 2 == pytest.approx(usual, rel=0.15)
+
+
+# --- weights of the combination -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("auc", "prior"), [(0.6, 0.1), (0.85, 0.4)])
+def test_binormal_covariances_are_those_of_many_draws(auc, prior):
+    """400,000 draws of each role: placements of two Gaussians; entries to about 1%."""
+    rng = np.random.default_rng(0)
+    n, shift = 400_000, np.sqrt(2) * stats.norm.ppf(auc)
+    p, q = rng.normal(shift, 1, n), rng.normal(0, 1, n)
+    u = rng.normal(shift * (rng.random(n) < prior), 1)
+    expected = []
+    for points in (p, q, u):
+        f_p, f_n = stats.norm.cdf(points - shift), stats.norm.cdf(points)
+        f_u = prior * f_p + (1 - prior) * f_n
+        zero = np.zeros(n)
+        rows = {
+            0: [f_n, f_u / (1 - prior), zero],
+            1: [1 - f_p, zero, (1 - f_u) / prior],
+            2: [zero, (1 - f_p) / (1 - prior), f_n / prior],
+        }[len(expected)]
+        expected.append(np.cov(rows))
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(_binormal(auc, prior), expected, atol=0.01 * scale)
+
+
+def test_projections_are_placements_on_the_scale_of_an_auc():
+    """Means of the projections over the roles give the AUC in all three ways."""
+    f_p, f_n, prior = np.array([0.25, 0.75]), np.array([0.6, 0.9]), 0.2
+    on_p, on_n, on_u = _projections(f_p, f_n, prior)
+    f_u = 0.2 * f_p + 0.8 * f_n
+    np.testing.assert_allclose(on_p, [f_n, f_u / 0.8, [0, 0]])
+    np.testing.assert_allclose(on_n, [1 - f_p, [0, 0], (1 - f_u) / 0.2])
+    np.testing.assert_allclose(on_u, [[0, 0], (1 - f_p) / 0.8, f_n / 0.2])
+
+
+def test_a_steadied_covariance_is_between_the_rows_and_the_model():
+    rng = np.random.default_rng(0)
+    sizes, prior = (30, 40, 500), 0.3
+    scores = np.concatenate([rng.normal(1, 1, 30), rng.normal(0, 1, 540)])
+    counts = ScoreCounts.from_rows(np.repeat([1.0, 0.0, np.nan], sizes), scores)
+    model = _binormal(0.75, prior)
+    expected = np.zeros((3, 3))
+    cells = np.stack([counts.positive, counts.negative, counts.unlabeled]).astype(float)
+    f_p, f_n = ((np.cumsum(c) - 0.5 * c) / c.sum() for c in cells[:2])
+    for k, projection in enumerate(_projections(f_p, f_n, prior)):
+        rows = np.repeat(projection, cells[k].astype(int), axis=1)
+        share = sizes[k] / (sizes[k] + MODEL_ROWS)
+        expected += (share * np.cov(rows) + (1 - share) * model[k]) / sizes[k]
+    np.testing.assert_allclose(steadied_covariance(counts, prior, 0.75), expected, rtol=1e-9)
+
+
+def test_combination_has_the_least_variance():
+    rows = np.random.default_rng(1).normal(size=(3, 5))
+    matrix = rows @ rows.T
+    found = combination_weights(matrix)
+    assert found.sum() == pytest.approx(1.0)
+    for step in itertools.permutations([1e-3, -1e-3, 0.0]):
+        moved = found + np.array(step)
+        assert moved @ matrix @ moved > found @ matrix @ found
+    assert combination_weights(np.array([[4.0, 0.0], [0.0, 1.0]])) == pytest.approx([0.2, 0.8])
+    assert combination_weights(-np.diag([3.0, 1.0])).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("prior", [0.0, 0.25, 1.0, None])
+def test_pair_shares_become_aucs(prior):
+    """P(P > U) = prior / 2 + (1 - prior) AUC, P(U > N) = prior AUC + (1 - prior) / 2."""
+    auc = 0.9
+    slope, offset = raw_to_auc(prior)
+    t = 0.5 if prior is None else prior
+    raw = np.array([auc, t / 2 + (1 - t) * auc, t * auc + (1 - t) / 2])
+    expected = [auc, auc, auc]
+    if prior in (1.0, None):
+        expected[1] = np.nan
+    if prior in (0.0, None):
+        expected[2] = np.nan
+    np.testing.assert_allclose(slope * raw - offset, expected)
+
+
+def test_one_row_of_a_role_has_the_largest_variance():
+    y, scores = [1, 0, 0, 0, None, None], [2.0, 3.0, 1.0, 0.0, 2.5, 0.5]
+    found = moments_of(ScoreCounts.from_rows(y, np.array(scores)))
+    pn, pu = 2 / 3, 1 / 2
+    assert found.raw[:2] == pytest.approx([pn, pu])
+    spread = np.sqrt([pn * (1 - pn), pu * (1 - pu)])
+    np.testing.assert_allclose(found.by_role[0][:2, :2], np.outer(spread, spread))
+    assert not found.by_role[0][2].any()
+
+
+# --- folds ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load", [(0, 0, 0), (3, 0, 1), (5, 5, 0), (0, 2, 9)])
+@pytest.mark.parametrize("n", [0, 1, 4, 17])
+def test_single_rows_even_the_folds_out(load, n):
+    """No way of dealing n rows ends with a smaller gap between the fullest and the emptiest."""
+    found = np.bincount(_filled(np.array(load, dtype=float), n), minlength=3)
+    assert found.sum() == n
+
+    def gap(added):
+        return np.ptp(np.array(load) + added)
+
+    every = ((a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a))
+    assert gap(found) == min(map(gap, every))
+
+
+def test_groups_even_out_every_role():
+    """Two groups of each kind and two folds: one of each kind in each, and single rows likewise."""
+    y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1])
+    groups = np.array([0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6, 7])
+    for seed in range(5):
+        splitter = RoleStratifiedKFold(2, shuffle=True, random_state=seed, unlabeled_label=-1)
+        for _, test in splitter.split(y, y, groups):
+            assert [int(np.sum(y[test] == code)) for code in (1, 0, -1)] == [2, 3, 2]
+            assert all(np.isin(np.flatnonzero(groups == g), test).all() for g in groups[test])

@@ -1,0 +1,232 @@
+"""Parts of the prior estimators against their definitions: all pairs, searches over a grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from scipy.spatial.distance import cdist
+
+from pnuauc._prior import ClassPrior
+from pnuauc.priors import Beta, prior_in_population, prior_in_unlabeled
+from pnuauc.priors import _distances as distances
+from pnuauc.priors._belief import read_belief
+from pnuauc.priors._binormal import Posterior, RankCounts, Shape, bin_shares, rank_counts
+from pnuauc.priors._conversion import prior_in_rows
+from pnuauc.priors._fit_test import _groups, _mixture_statistic, fit_test
+from pnuauc.priors._kernels import gaussian, median_distance, stack
+
+# --- distances ------------------------------------------------------------------------------------
+
+
+def two_samples(kind):
+    rng = np.random.default_rng(0)
+    A, B = rng.random((37, 3)) * (rng.random((37, 3)) < 0.7), rng.random((52, 3))
+    return A, B, kind(A), kind(B)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("exponent", [1.0, 0.6, 1.7])
+def test_sums_of_distances_are_those_of_all_pairs(kind, exponent, monkeypatch):
+    """In blocks of a few rows, which must neither overlap nor leave anything out."""
+    monkeypatch.setattr(distances, "_BLOCK", 52 * 5)
+    A, B, a, b = two_samples(kind)
+    every = cdist(A, B) ** exponent
+    over_b, over_a = distances.cross_sums(a, b, exponent)
+    np.testing.assert_allclose(over_b, every.sum(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(over_a, every.sum(axis=0), rtol=1e-9)
+    within = (cdist(A, A) ** exponent).sum(axis=1)
+    np.testing.assert_allclose(distances.within_sums(a, exponent), within, rtol=1e-6)
+    np.testing.assert_allclose(distances.squared_distances(a, b), cdist(A, B) ** 2, atol=1e-12)
+    np.testing.assert_allclose(distances.squared_distances(b, a), cdist(B, A) ** 2, atol=1e-12)
+
+
+def test_blocks_cover_every_pair_once():
+    seen = np.zeros((10, 9000), dtype=int)
+    for rows, columns in distances._blocks(*seen.shape):
+        seen[rows, columns] += 1
+    assert (seen == 1).all()
+
+
+def test_centring_takes_the_common_mean_away():
+    A, B, *_ = two_samples(np.asarray)
+    a, b = distances.centre(A.astype(np.float32), B.astype(np.float32))
+    assert a.dtype == np.float64
+    np.testing.assert_allclose(np.concatenate([a, b]).mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(cdist(a, b), cdist(A, B), atol=1e-6)
+    (same,) = distances.centre(sparse.csr_matrix(A))
+    np.testing.assert_array_equal(same.toarray(), A)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_features_and_the_median_distance(kind):
+    A, B, a, b = two_samples(kind)
+    both = np.concatenate([A, B])
+    stacked = stack(a, b)
+    assert stacked.shape == (89, 3)
+    np.testing.assert_array_equal(np.asarray(sparse.csr_matrix(stacked).toarray()), both)
+    pairs = cdist(both, both)[np.triu_indices(89, 1)]
+    found = median_distance(stacked, np.random.RandomState(0))
+    assert found == pytest.approx(np.median(pairs))
+    expected = np.exp(-(cdist(A, B) ** 2) / (2 * 0.3**2))
+    np.testing.assert_allclose(gaussian(cdist(A, B) ** 2, 0.3), expected, rtol=1e-12)
+
+
+def test_copies_do_not_make_the_median_distance_vanish():
+    copies = np.r_[np.zeros((30, 1)), np.ones((5, 1))]
+    n = 35 * 34 / 2
+    assert median_distance(copies, np.random.RandomState(0)) == pytest.approx(150 / n)
+    assert median_distance(np.zeros((4, 1)), np.random.RandomState(0)) == 1.0
+    many = np.arange(900.0)[:, None]  # 300 of them are looked at
+    assert 200 < median_distance(many, np.random.RandomState(0)) < 330
+
+
+# --- does it fit together? ------------------------------------------------------------------------
+
+
+def counts(p, q, u):
+    edges = np.linspace(0, 1, len(p) + 1)[1:-1]
+    return RankCounts(edges, *(np.array(part, dtype=float) for part in (p, q, u)))
+
+
+def test_groups_hold_about_the_same_labelled_rows():
+    mass = np.array([3.0, 1.0, 1.0, 1.0, 5.0, 1.0, 2.0, 2.0])
+    assert _groups(mass, 4).tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert _groups(np.array([1.0, 0.0, 9.0]), 5).tolist() == [0, 0, 1]  # without empty groups
+    assert _groups(np.ones(32), 8).tolist() == np.repeat(np.arange(8), 4).tolist()
+
+
+def test_statistic_of_a_mixture_is_the_least_over_all_shares():
+    found = counts([30, 20, 8, 2], [5, 10, 25, 40], [120, 140, 330, 410])
+    group = np.arange(4)
+    statistic, freedom = _mixture_statistic(found, group)
+    sizes = [60, 80, 1000]
+    p, q, u = ((part + 0.5) / (n + 2) for part, n in zip(found[1:], sizes, strict=True))
+    noise = [s * (1 - s) / n for s, n in zip((p, q, u), sizes, strict=True)]
+
+    def at(t):
+        gap = u - t * p - (1 - t) * q
+        return np.sum(gap**2 / (t**2 * noise[0] + (1 - t) ** 2 * noise[1] + noise[2]))
+
+    assert statistic == pytest.approx(min(map(at, np.linspace(0, 1, 100_001))), abs=1e-6)
+    assert freedom == 2
+    told = fit_test(found, Shape(0.2, 1.0, 0.0))
+    assert told.p_value == pytest.approx(stats.chi2.sf(statistic, 2))
+    assert not told.failed
+    assert "in keeping" in told.words
+
+
+def test_rows_unlike_any_mixture_are_told():
+    """U's middle is empty where both classes have rows: no share makes that."""
+    found = counts([20, 20, 20, 20], [20, 20, 20, 20], [500, 10, 10, 480])
+    told = fit_test(found, Shape(0.2, 1.0, 0.0))
+    assert told.p_value < 1e-6
+    assert told.failed
+    assert "no mixture" in told.words
+
+
+def test_one_class_is_compared_with_the_binormal_form():
+    """Pearson's statistic of both roles' counts under the law, degrees of freedom bins less 3."""
+    best, n_p, n_u = Shape(0.3, 1.5, 0.1), 60, 900
+    edges = np.linspace(0, 1, 9)[1:-1]
+    pooled = np.array([(n_p + best.share * n_u) / (n_p + n_u)])
+    p, q = bin_shares(edges, pooled, np.array([best.shift]), np.array([best.log_spread]))
+    p, q = p.ravel(), q.ravel()
+    u = best.share * p + (1 - best.share) * q
+    exact = RankCounts(edges, n_p * p, np.zeros(8), n_u * u)
+    assert fit_test(exact, best).p_value == pytest.approx(1.0)
+    rng = np.random.default_rng(0)
+    drawn = RankCounts(edges, rng.multinomial(n_p, p).astype(float), np.zeros(8), n_u * u[::-1])
+    group = _groups(drawn.positive / n_p, 8)
+    parts = [
+        np.bincount(group, values) for values in (drawn.positive, n_p * p, drawn.unlabeled, n_u * u)
+    ]
+    total = sum(
+        np.sum((seen - wanted) ** 2 / np.maximum(wanted, 0.5))
+        for seen, wanted in (parts[:2], parts[2:])
+    )
+    freedom = group.max() + 1 - 3
+    assert fit_test(drawn, best).p_value == pytest.approx(stats.chi2.sf(total, freedom))
+
+
+# --- ranks and posteriors -------------------------------------------------------------------------
+
+
+def test_rank_counts_count_every_row_from_the_top():
+    rng = np.random.default_rng(0)
+    p, n, u = rng.normal(1, 1, 20), rng.normal(0, 1, 30), rng.normal(0, 1, 450)
+    found = rank_counts(p, n, u, np.random.RandomState(0))
+    pool = np.sort(np.concatenate([p, n, u]))[::-1]
+    cuts = np.round(found.edges * 500).astype(int)
+    assert (np.diff(cuts) > 0).all()
+    for scores, bins in zip((p, n, u), found[1:], strict=True):
+        place = np.searchsorted(-pool, -scores)  # rows above each
+        expected = np.histogram(place, np.r_[0, cuts, 500] - 0.5)[0]
+        np.testing.assert_array_equal(bins, expected)
+    share = found.pooled_share(np.array([0.0, 0.4]))
+    assert share == pytest.approx([20 / 500, (20 + 180) / 500])
+    mirrored = found.mirrored()
+    np.testing.assert_array_equal(mirrored.positive, found.negative[::-1])
+    np.testing.assert_array_equal(mirrored.negative, found.positive[::-1])
+    np.testing.assert_array_equal(mirrored.unlabeled, found.unlabeled[::-1])
+    np.testing.assert_allclose(mirrored.edges, 1 - found.edges[::-1])
+
+
+def test_the_shortest_interval_and_the_surprise():
+    edges = np.array([0.0, 0.1, 0.2, 0.4, 1.0])
+    weights = np.array([0.1, 0.4, 0.4, 0.1])
+    found = Posterior(edges, weights, np.array([0.25, 0.25, 0.25, 0.25]), weights[None], [])
+    # densities 1, 4, 2, 1/6: the second and third cell hold .8
+    assert found.interval(0.75) == (0.1, 0.4)
+    assert found.interval(0.85) == (0.0, 0.4)
+    assert found.interval(0.3) == (0.1, 0.2)
+    expected = sum(w * np.log(w / 0.25) for w in weights)
+    assert found.surprise() == pytest.approx(expected)
+    assert found.shares == pytest.approx([0.05, 0.15, 0.3, 0.7])
+
+
+def test_beliefs_have_the_moments_of_their_interval():
+    read = read_belief((0.1, 0.3))
+    law = stats.beta(read.a, read.b)
+    assert law.mean() == pytest.approx(0.2)
+    assert law.std() == pytest.approx(0.2 / (2 * stats.norm.ppf(0.975)))
+    edges = np.array([0.0, 0.15, 0.6, 1.0])
+    np.testing.assert_allclose(Beta(2, 5).masses(edges), np.diff(stats.beta(2, 5).cdf(edges)))
+    assert Beta(2, 5).mirrored == Beta(5, 2)
+    assert Beta(2, 6).mean == 0.25
+    for a, b in ((0, 1), (1, 0), (-1, 2), (np.inf, 1), (np.nan, 1)):
+        with pytest.raises(ValueError, match="positive numbers"):
+            Beta(a, b)
+
+
+# --- what a prior means in rows -------------------------------------------------------------------
+
+
+def test_conversions_count_rows():
+    # 100 rows, 10 known positives, 20 known negatives, 70 not labelled, 14 of them positive
+    assert prior_in_population(0.2, 10, 20, 70) == pytest.approx(0.24)
+    assert prior_in_unlabeled(0.24, 10, 20, 70) == pytest.approx(0.2)
+    assert prior_in_unlabeled(0.1, 10, 20, 70) == 0.0
+    assert prior_in_unlabeled(0.8, 10, 20, 70) == 1.0
+    for wrong in (0.0999, 0.8001):
+        with pytest.raises(ValueError, match=r"between 0\.1 and 0\.8"):
+            prior_in_unlabeled(wrong, 10, 20, 70)
+    for bad in (-0.1, 1.1):
+        with pytest.raises(ValueError, match="share of rows"):
+            prior_in_population(bad, 1, 1, 1)
+    for sizes in ((-1, 0, 5), (0, -1, 5), (1, 1, 0)):
+        with pytest.raises(ValueError, match="Row counts"):
+            prior_in_population(0.5, *sizes)
+
+
+def test_labels_that_halve_the_error():
+    prior = ClassPrior(0.2, 0.1, 0.3, std_error=0.05)
+    found = prior_in_rows(prior, n_positive=50, n_unlabeled=1000)
+    assert found["positives_unlabeled"] == pytest.approx((200, 100, 300))
+    assert found["share_of_positives_known"] == pytest.approx(50 / 250)
+    # variance .0025 and, from m labels, .16 / m: together a quarter of it at m = 192
+    m = found["labels_to_halve"]
+    assert 1 / (1 / 0.0025 + m / 0.16) == pytest.approx(0.0025 / 4)
+    assert prior_in_rows(prior, 50, 30)["labels_to_halve"] == 30
+    assert prior_in_rows(ClassPrior.known(0.2), 50, 1000)["labels_to_halve"] is None
+    assert prior_in_rows(ClassPrior.known(0.0), 0, 10)["share_of_positives_known"] == 0.0
