@@ -172,8 +172,8 @@ def by_setting(experiment: Experiment, results: Path) -> str:
     if rows.empty:
         return "*Not run yet.*"
     rows["gap"] = rows.estimate - rows.prior
-    first = rows[rows.method == experiment.methods[0].name]
-    ours = first.set_index(["data_set", "setting", "seed"]).gap
+    first = experiment.methods[0].name
+    ours = rows[rows.method == first].set_index(["data_set", "setting", "seed"]).gap
     lines: list[dict[str, object]] = []
     for (n_p, n_n, prior), part in rows.groupby(["n_positive", "n_negative", "prior"], sort=False):
         for method, cell in part.groupby("method", sort=False):
@@ -183,7 +183,7 @@ def by_setting(experiment: Experiment, results: Path) -> str:
                 {"nP, nN, prior": f"{n_p}, {n_n}, {prior:g}", "method": method}
                 | {"trials": cell.seed.nunique(), "draws": len(cell)}
                 | {"RMSE": f"{_rms(cell.gap):.4f}"}
-                | {f"{first.method.iloc[0]} on these": f"{_rms(same.dropna()):.4f}"}
+                | {f"{first} on these": f"{_rms(same.dropna()):.4f}"}
                 | {"bias": f"{cell.gap.mean():+.3f}"}
                 | {"90% covers": f"{_covers(cell).mean():.3f}" if known else ""}
                 | {"seconds": f"{cell.seconds.median():.3f}"}
