@@ -82,7 +82,7 @@ def test_fit_reads_the_labels_once(folder, tmp_path, monkeypatch):
         "fit", folder / "payments.parquet", "--label", "is_fraud", "-o", tmp_path / "m", *QUICK
     )
     assert result.exit_code == 0, result.output
-    assert read == [300]
+    assert read == [3]  # the values that occur, not the rows
 
 
 def test_positive_and_empty_labels_are_announced_nowhere(folder, tmp_path):
@@ -315,6 +315,12 @@ def test_libsvm_from_fit_to_score(tmp_path):
     dump_svmlight_file(X, y, str(tmp_path / "t.libsvm"), zero_based=False)
     result = run("fit", tmp_path / "t.libsvm", "--prior", "0.3", *QUICK)
     assert result.exit_code == 0, result.output
+    top = json.loads((tmp_path / "t.json").read_text())["top"]
+    assert top["columns"]
+    for line, cells in zip(top["rows"], top["cells"], strict=True):
+        row = X[line[0] - 1]
+        wanted = [row[int(name.split()[-1]) - 1] for name in top["columns"]]
+        np.testing.assert_allclose([float(cell) for cell in cells], wanted, rtol=1e-5)
     result = run("score", tmp_path / "t.pnuauc", tmp_path / "t.libsvm")
     assert result.exit_code == 0, result.output
     assert read_table(tmp_path / "t.scored.csv").num_rows == 120

@@ -93,7 +93,7 @@ def test_places_that_cannot_be_read_or_written(tmp_path):
     path.write_text(GOOD)
     for arguments, message in (
         (["fit", tmp_path / "none.csv", "-l", "y"], "no file"),
-        (["fit", tmp_path, "-l", "y"], "is a folder"),
+        (["fit", tmp_path / "*.parquet", "-l", "y"], "No file matches"),
         (["fit", path, "-l", "y", "-o", tmp_path / "no" / "m"], "no folder"),
         (["fit", path, "-l", "y", "-o", path / "m"], "is a file, not a folder"),
         (["score", tmp_path / "none", path], "no model file"),

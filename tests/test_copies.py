@@ -28,6 +28,8 @@ def test_identical_rows_are_found(kind):
     assert groups[1] == groups[4]
     assert len(set(groups.tolist())) == 4
     assert copies.n_rows == 4
+    apart = find_copies(kind(np.eye(6, 2)), Roles(np.array([1, 1, 1, 0, -1, -1], np.int8)))
+    assert apart.groups[0] != apart.groups[1]  # the same number in another column
     # P has sizes 2 and 1: (4 + 1) / 3
     assert copies.design_effect(Roles(np.array([1, 1, 1, 0, -1, -1], np.int8))) == pytest.approx(
         5 / 3

@@ -296,6 +296,10 @@ def test_percentiles_are_places_among_the_unlabelled_rows():
         below = 100 * np.mean(scores[~labelled] < scores[place])
         assert line["percentile"] == pytest.approx(below, abs=1.1)  # 100 rows
     assert max(row[header.index("percentile")] for row in rows) > 99
+    features = table.drop_columns(["y"])
+    X = study.model.encoder.transform(features)
+    single = top_rows(study.model, X, features, None, read_roles(y), 1)
+    assert [row[0] for row in single["rows"]] == [rows[0][0]]
 
 
 def test_no_rows_to_review_without_unlabelled_ones():
@@ -342,6 +346,8 @@ def test_common_scale_is_the_place_among_unlabelled_scores():
     unit = 3.25 - 1.75  # their middle half
     assert found[2] == pytest.approx(z[3] + 0.5)  # far beyond: half a unit, no more
     assert found[3] == pytest.approx(z[0] - 0.5 * 1.0 / unit)
+    lowest = common_scale(np.array([-50.0, *scores[1:]]), roles)
+    assert lowest[0] == pytest.approx(z[0] - 0.5)
     # without unlabelled rows, or with equal ones: centred and scaled
     for labels in ([1, 1, 0, 0], [1, 0, None, None]):
         values = np.array([1.0, 2.0, 5.0, 5.0])

@@ -21,7 +21,9 @@ from typer.testing import CliRunner
 
 from attack.faults import attack_replacement, count_calls
 from pnuauc._cli._app import app
+from pnuauc._json import exact_json
 from pnuauc.exceptions import OutputError
+from pnuauc.io import _together
 from pnuauc.io._after_kill import finish_commits
 from pnuauc.io._signs import written_by_us
 from pnuauc.io._together import written_together
@@ -339,6 +341,18 @@ def test_scores_are_known_as_ours(fitted, tmp_path, ending):
     assert written_by_us(target)
 
 
+def test_scores_with_chosen_columns_are_known_as_ours(fitted, tmp_path):
+    """In any order; one of them is enough under the name that scores have by default."""
+    table = fitted / "t.csv"
+    for name, columns in (("s.csv", "percentile,score,id"), ("t.scored.csv", "score,id")):
+        for _ in range(2):
+            command = ("score", fitted / "t.pnuauc", table, "-o", tmp_path / name)
+            result = run(*command, "--columns", columns)
+            assert result.exit_code == 0, result.output
+    (tmp_path / "mine.csv").write_text("score,id\n1,a\n")
+    assert not written_by_us(tmp_path / "mine.csv")
+
+
 def test_tables_of_others_are_known_as_theirs(fitted, tmp_path):
     for name in ("t.csv", "t.parquet", "t.arrow", "notes.txt", "t.csv.gz"):
         (tmp_path / name).write_bytes(b"a,b\n1,2\n")
@@ -572,3 +586,11 @@ def test_reproduce_needs_a_checkout_of_its_own(tmp_path, monkeypatch):
     result = run("reproduce", "table4")
     assert result.exit_code == 2
     assert "not part of the installed package" in result.output
+
+
+def test_a_journal_keeps_names_of_any_encoding(tmp_path):
+    """A name that is no UTF-8 (Latin-1, say) is read back as it was."""
+    names = [[os.fsdecode(b"caf\xe9.csv"), "ü.csv", None]]
+    path = tmp_path / "journal"
+    _together._write_journal(path, exact_json(names).encode("utf-8", "surrogatepass"))
+    assert json.loads(path.read_bytes()) == names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -87,5 +89,19 @@ def test_stacking_takes_fitted_models_and_the_labelled_rows():
     stack = StackingClassifier(models, LogisticRegression(), cv="prefit")
     stack.fit(X[LABELLED], CODES[LABELLED])
     assert roc_auc_score(HIDDEN, stack.predict_proba(X)[:, 1]) > 0.8
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r'fitted models and cv="prefit" on the labelled rows'):
         StackingClassifier(models, LogisticRegression(), cv=2).fit(X, CODES)
+
+
+@pytest.mark.parametrize("options", [{}, {"ensemble": False}, {"cv": RoleStratifiedKFold(2)}])
+def test_calibration_with_unlabelled_rows_is_refused(options):
+    """It took -1 for a third class and gave probabilities of the wrong one without a word."""
+    words = r"FrozenEstimator\(model\) on the labelled rows|held_out_scores"
+    with pytest.raises(ValueError, match=words):
+        CalibratedClassifierCV(MODEL, **options).fit(X, CODES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="NaN"):
+            CalibratedClassifierCV(MODEL, **options).fit(X, partly("missing"))
+    every = CalibratedClassifierCV(AUCClassifier(n_centers=5), **options)
+    assert every.fit(X, HIDDEN.astype(int)).predict_proba(X).shape == (160, 2)

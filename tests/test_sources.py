@@ -172,14 +172,60 @@ def test_a_draw_is_the_smallest_keys_however_cut(at_most, tmp_path):
         np.testing.assert_array_equal(other.codes, whole.codes)
 
 
-def test_draws_of_equal_rows_and_other_seeds():
-    table = pa.concat_tables([a_table(60, 0)] * 20)
-    drawn = draw_rows(MemorySource(table, batch_rows=100), RowKeys(COLUMNS), Codes(), 100, 1200)
-    assert int((drawn.codes == -1).sum()) == 100
-    twice = draw_rows(MemorySource(table), RowKeys(COLUMNS), Codes(), 100, 1200)
-    assert twice.table.equals(drawn.table)
-    other = draw_rows(MemorySource(table), RowKeys(COLUMNS, 1), Codes(), 100, 1200)
+def test_rows_of_one_key_are_drawn_together_where_they_are_few():
+    """Ids name rows: all rows of an id come, or none does, but for the last one."""
+    table = pa.concat_tables([a_table(6000, 0)] * 2)
+    keys = RowKeys(COLUMNS, named=True)
+    drawn = draw_rows(MemorySource(table, batch_rows=999), keys, Codes(), 1001, 12_000)
+    sizes = np.unique(drawn.key, return_counts=True)[1]
+    assert len(drawn) == 1001
+    assert sorted(sizes.tolist()) == [1, *[2] * 500]
+    other = draw_rows(MemorySource(table), RowKeys(COLUMNS, 1, named=True), Codes(), 1001, 12_000)
     assert not other.table.equals(drawn.table)
+
+
+@pytest.mark.parametrize("n_kinds", [1, 7, 300])
+def test_rows_that_occur_often_are_drawn_by_their_share(n_kinds, tmp_path):
+    """A table of few kinds of rows among others: each kind comes in proportion."""
+    rng = np.random.default_rng(0)
+    n, at_most = 30_000, 3000
+    kind = rng.choice(n_kinds, n)
+    X = np.column_stack([kind, kind % 2, np.zeros(n)]).astype(float)
+    X[: n // 3] = rng.standard_normal((n // 3, 3))  # a third are like no other
+    names = dict(zip(COLUMNS, X.T, strict=True))
+    table = pa.table({**names, "y": np.where(np.arange(n) < 10, 1, -1)})
+    drawn = draw_rows(MemorySource(table), RowKeys(COLUMNS), Codes(), at_most, n - 10)
+    assert int((drawn.codes == -1).sum()) == at_most
+    common = drawn.table.column("x2").to_numpy() == 0.0
+    found = np.bincount(drawn.table.column("x0").to_numpy()[common].astype(int), minlength=n_kinds)
+    expected = np.bincount(kind[n // 3 :], minlength=n_kinds) * at_most / n
+    # five standard deviations of a fair draw
+    assert (np.abs(found - expected) < 5 * np.sqrt(expected) + 1).all()
+    for source in (
+        Pickling(table, batch_rows=1000),
+        parts_of(shuffled_rows(table, 1), [3, 9000], tmp_path / "cut"),
+    ):
+        other = draw_rows(source, RowKeys(COLUMNS), Codes(), at_most, n - 10)
+        assert other.table.equals(drawn.table)
+        np.testing.assert_array_equal(other.key, drawn.key)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.integers(1, 59))
+def test_counts_of_keys_miss_nothing_that_is_common(values, cut):
+    from pnuauc._sources import _often
+
+    keys = np.array(values, dtype=np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_often, "_COUNTERS", 3)
+        found = _often.KeyCounts.of(keys[:cut]) + _often.KeyCounts.of(keys[cut:])
+    true = np.bincount(keys.astype(int), minlength=7)
+    counted = np.zeros(7, dtype=int)
+    counted[found.keys.astype(int)] = found.counts
+    assert len(found.keys) <= 3
+    assert found.lost <= len(keys) / 4
+    assert (counted <= true).all()
+    assert (counted + found.lost >= true).all()
 
 
 def test_what_a_draw_holds_does_not_grow_with_rows(monkeypatch):
@@ -211,7 +257,7 @@ def fitted_on(source, estimator, at_most=200):
     keys = RowKeys(COLUMNS, 0)
     drawn = draw_rows(source, keys, Codes(), at_most, 840)
     X = np.column_stack([drawn.table.column(c).to_numpy() for c in COLUMNS])
-    unlabeled = drawn.order[drawn.codes == -1]
+    unlabeled = drawn.key[drawn.codes == -1]
     everything = AllUnlabeled(source, Matrix(), Codes(), keys, unlabeled)
     roles = Roles(drawn.codes)
     if isinstance(estimator, AUCClassifierCV):
@@ -256,7 +302,7 @@ def test_all_rows_elsewhere_are_those_in_memory():
     visited = fitted_on(MemorySource(table, batch_rows=100), small_grid(), at_most=840)
     drawn = drawn_of(MemorySource(table), 840, seed=0)
     X = np.column_stack([drawn.table.column(c).to_numpy() for c in COLUMNS])
-    folds = fold_of(drawn.order, 5)
+    folds = fold_of(drawn.key, 5)
     rng = np.random.RandomState(0)
     rng.randint(2**31 - 1)  # the seed of the centres comes first
     from pnuauc.selection import deal_folds

@@ -11,10 +11,14 @@ import pytest
 from scipy import sparse
 
 from pnuauc._study import LabelCodes
+from pnuauc._study._copies import Copies
+from pnuauc._study._crossfit import CrossFit
 from pnuauc._study._data import label_values, read_labels
 from pnuauc._study._findings import _spelled, trained_on_all
+from pnuauc._study._fit import _procedure
 from pnuauc._study._importance import _correlations, _direction, _shuffled
 from pnuauc.exceptions import InputError, LabelReadingWarning
+from pnuauc.labels import read_roles
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
@@ -130,3 +134,16 @@ def test_more_rows_do_nothing_for_a_coin_and_little_for_a_perfect_model():
     found = trained_on_all(0.8, 0.8, 0.5)
     assert found == pytest.approx(0.8 + 0.2 * 0.6 * (1 - np.sqrt(0.8)))
     assert trained_on_all(0.8, 1.0, 0.5) == 0.8
+
+
+@pytest.mark.parametrize(("n_used", "identical"), [(40, 0), (30, 0), (40, 6)])
+def test_the_procedure_tells_of_rows_left_out_and_of_copies(n_used, identical):
+    roles = read_roles([1] * 5 + [0] * 5 + [None] * 40)
+    copies = Copies(np.zeros(50, dtype=np.intp), identical, 0)
+    taken = roles.take(np.arange(10 + n_used))
+    held_out = CrossFit(np.arange(10 + n_used), taken, np.zeros(10 + n_used), [], copies)
+    told = _procedure(4, held_out, roles)
+    assert told.startswith("4 folds by role")
+    assert ("30 of 40 unlabelled rows, drawn at random" in told) == (n_used < 40)
+    assert ("6 rows have an identical twin" in told) == (identical > 0)
+    assert ("twin" in told) == (identical > 0)

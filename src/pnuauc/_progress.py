@@ -10,8 +10,8 @@ __all__ = ["progress_bar"]
 
 
 @contextmanager
-def progress_bar(title: str, show: bool | None = None) -> Iterator[Callable[[str, float], None]]:
-    """Give a function ``tick(stage, share done)`` that draws a bar on standard error.
+def progress_bar(title: str, show: bool | None = None) -> Iterator[Callable[..., None]]:
+    """Give a function ``tick(stage, share done, detail="")`` that draws a bar on standard error.
 
     ``show=None`` draws only in a terminal. The bar needs rich (``pip install "pnuauc[cli]"``);
     without it nothing is drawn, unless it was asked for.
@@ -19,7 +19,7 @@ def progress_bar(title: str, show: bool | None = None) -> Iterator[Callable[[str
     if show is None:
         show = sys.stderr.isatty()
     if not show:
-        yield lambda stage, share: None
+        yield lambda stage, share, detail="": None
         return
     try:
         from rich.console import Console
@@ -27,7 +27,7 @@ def progress_bar(title: str, show: bool | None = None) -> Iterator[Callable[[str
     except ImportError:
         last = ""
 
-        def tell(stage: str, share: float) -> None:
+        def tell(stage: str, share: float, detail: str = "") -> None:
             nonlocal last
             if stage != last:
                 last = stage
@@ -39,9 +39,10 @@ def progress_bar(title: str, show: bool | None = None) -> Iterator[Callable[[str
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         tasks: dict[str, int] = {}
 
-        def tick(stage: str, share: float) -> None:
+        def tick(stage: str, share: float, detail: str = "") -> None:
             if stage not in tasks:
                 tasks[stage] = progress.add_task(f"{title}: {stage}", total=1.0)
-            progress.update(tasks[stage], completed=share)  # type: ignore[arg-type]
+            told = f"{title}: {stage}{detail and f', {detail}'}"
+            progress.update(tasks[stage], completed=share, description=told)  # type: ignore[arg-type]
 
         yield tick

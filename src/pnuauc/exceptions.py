@@ -17,15 +17,19 @@ __all__ = [
 ]
 
 
+_ONE_LINE = dict.fromkeys(map(ord, "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+
+
 class _RequestError(ValueError):
     """A request that cannot be met as it is.
 
     ``about`` names what would change that ("prior", "labels", "delimiter", ...), for front ends
-    that have a knob for it: the library does not know what the knob is called there.
+    that have a knob for it: the library does not know what the knob is called there. The message
+    is one line: of names and cells that it quotes, line ends and tabs are blanks.
     """
 
     def __init__(self, *args: object, about: str | None = None) -> None:
-        super().__init__(*args)
+        super().__init__(*(a.translate(_ONE_LINE) if isinstance(a, str) else a for a in args))
         self.about = about
 
 

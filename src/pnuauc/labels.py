@@ -6,16 +6,17 @@ The only room that knows label codes. Everything downstream sees a :class:`Roles
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import column_or_1d
 
+from pnuauc._label_column import as_column, as_list, distinct, refuse_calibration
 from pnuauc._label_words import PLAIN, nearest, word_role
+from pnuauc._role_counts import Counted
 from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
 __all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
@@ -46,7 +47,7 @@ _HOW = "name the positive, negative or unlabelled label to say otherwise"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Roles:
+class Roles(Counted):
     """Who is who among the rows.
 
     Attributes
@@ -86,21 +87,16 @@ class Roles:
         return {role.letter: getattr(self, role.name) for role in ROLES}
 
     @property
-    def n_positive(self) -> int:
+    def n_positive(self) -> int:  # type: ignore[override]
         return len(self.positive)
 
     @property
-    def n_negative(self) -> int:
+    def n_negative(self) -> int:  # type: ignore[override]
         return len(self.negative)
 
     @property
-    def n_unlabeled(self) -> int:
+    def n_unlabeled(self) -> int:  # type: ignore[override]
         return len(self.unlabeled)
-
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """Numbers of positive, negative and unlabelled rows."""
-        return self.n_positive, self.n_negative, self.n_unlabeled
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -125,11 +121,6 @@ class Roles:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """The codes, for code that knows nothing of roles: scikit-learn stratifies by them."""
         return np.array(self.codes, dtype=dtype)
-
-    @property
-    def setting(self) -> str:
-        """The roles that have rows, as letters: "PN", "PU", "NU", "PNU", "P", ..."""
-        return "".join(letter for letter, rows in self.by_letter.items() if len(rows))
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -159,13 +150,6 @@ class Roles:
 
     def __repr__(self) -> str:
         return f"Roles({self.describe()})"
-
-    def describe(self) -> str:
-        """One phrase with the counts, for messages and reports."""
-        return (
-            f"{self.n_positive} positive, {self.n_negative} negative and "
-            f"{self.n_unlabeled} unlabelled rows"
-        )
 
 
 def read_roles(
@@ -209,16 +193,18 @@ def read_roles(
     """
     if isinstance(y, Roles):
         return y
-    values, index, missing = _distinct(_as_column(y))
+    values, index, missing = distinct(as_column(y))
     given = {
-        POSITIVE: _as_list(positive_label),
-        NEGATIVE: _as_list(negative_label),
-        UNLABELED: _as_list(unlabeled_label),
+        POSITIVE: as_list(positive_label),
+        NEGATIVE: as_list(negative_label),
+        UNLABELED: as_list(unlabeled_label),
     }
     mapping, announcement = _assign(values, given, has_missing=bool(missing.any()), unclear=unclear)
     lookup = np.array([*mapping, UNLABELED], dtype=np.int8)
     codes = lookup[index]
     codes[missing] = UNLABELED
+    if UNLABELED in codes:
+        refuse_calibration()
 
     positive = _name_of(POSITIVE, values, mapping, given)
     negative = _name_of(NEGATIVE, values, mapping, given)
@@ -231,103 +217,6 @@ def read_roles(
     if announcement:
         warnings.warn(announcement, LabelReadingWarning, stacklevel=3)
     return Roles(codes, positive, negative, announcement)
-
-
-def _as_column(y: Any) -> NDArray[Any]:
-    """One-dimensional numpy array; foreign series become numbers where they can, else objects."""
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: "
-            "pass labels 1 (positive), 0 (negative) and -1 or missing (unlabelled)."
-        )
-    dtype = getattr(y, "dtype", None)
-    if isinstance(y, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(y)
-        y = y.data.astype(object)
-        y[masked] = None
-    elif not isinstance(y, np.ndarray) and dtype is not None and hasattr(y, "to_numpy"):
-        # pandas extension dtypes print NA, polars has no object cast: ask for plain objects
-        if isinstance(dtype, np.dtype):
-            y = y.to_numpy()
-        else:
-            y = np.array(y.to_list() if hasattr(y, "to_list") else list(y), dtype=object)
-    elif hasattr(y, "to_pylist"):
-        y = np.array(y.to_pylist(), dtype=object)
-    elif not isinstance(y, np.ndarray):
-        if not hasattr(y, "__len__") and not hasattr(y, "__array__"):
-            raise ValueError(
-                f"y must be a one-dimensional array of labels, got {type(y).__name__}."
-            )
-        items = list(y) if not hasattr(y, "__array__") else np.asarray(y)
-        if isinstance(items, list) and any(isinstance(v, str) or v is None for v in items):
-            y = np.array(items, dtype=object)  # np.array([1, None, "a"]) would turn all to text
-        else:
-            y = np.asarray(items)
-    if y.dtype.kind == "c":
-        raise ValueError("Complex data not supported: labels y must not be complex numbers.")
-    return np.asarray(column_or_1d(y, dtype=None, warn=True))
-
-
-def _distinct(y: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp], NDArray[np.bool_]]:
-    """Distinct non-missing values, each row's place among them, and the mask of missing rows.
-
-    A missing row points one past the last value.
-    """
-    if y.dtype.kind in "biuf":
-        missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
-        if y.dtype.kind == "f" and np.isinf(y).any():
-            raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
-        seen = np.unique(y[~missing])
-        if y.dtype.kind == "f" and np.any(seen != np.floor(seen)):
-            raise ValueError(
-                "Unknown label type: continuous. y must hold labels, for example 1 (positive), "
-                "0 (negative) and -1 or missing (unlabelled)."
-            )
-        index: NDArray[np.intp] = np.full(len(y), len(seen), dtype=np.intp)
-        if len(seen) <= 8:  # one comparison per value beats sorting the rows, by far
-            for place, value in enumerate(seen):
-                index[y == value] = place
-        else:
-            index[~missing] = np.searchsorted(seen, y[~missing])
-        return seen.tolist(), index, missing  # plain Python values, for messages and classes
-    places: dict[Any, int] = {}
-    index = np.empty(len(y), dtype=np.intp)
-    for i, value in enumerate(y.tolist()):
-        if _is_missing(value):
-            index[i] = -1
-        else:
-            try:
-                index[i] = places.setdefault(value, len(places))
-            except TypeError:
-                raise ValueError(
-                    f"y holds a {type(value).__name__} in row {i}; labels must be numbers, "
-                    "booleans or strings."
-                ) from None
-    missing = index == -1
-    index[missing] = len(places)
-    numbers = [v for v in places if isinstance(v, (float, np.floating))]
-    if any(np.isinf(v) for v in numbers):
-        raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
-    if any(v != int(v) for v in numbers):
-        raise ValueError("Unknown label type: continuous. y must hold labels, not measurements.")
-    return list(places), index, missing
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
-        return True
-
-
-def _as_list(label: Any) -> list[Any]:
-    if label is None:
-        return []
-    if isinstance(label, (str, bytes)) or not isinstance(label, Iterable):
-        return [label]
-    return list(label)
 
 
 def _assign(
@@ -461,8 +350,8 @@ def _assign_foreign(
         f"Only binary classification is supported: y holds {len(values)} label values "
         f"({_shown(values)}); name those that are positive, negative and unlabelled."
         + (
-            " If cross_val_predict renumbered the labels 1, 0 and -1: take "
-            "pnuauc.metrics.held_out_scores instead."
+            " If cross_val_predict or StackingClassifier renumbered the labels 1, 0 and -1: take "
+            'pnuauc.metrics.held_out_scores, or fitted models and cv="prefit" on the labelled rows.'
             if renumbered
             else ""
         ),

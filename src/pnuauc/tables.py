@@ -8,8 +8,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from joblib import effective_n_jobs
+
 from pnuauc._report import headline, summary_rows, to_html, to_json, to_text
 from pnuauc._shown import html_table
+from pnuauc._sources import FileSource
 from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, Study, fit_study
 from pnuauc._study import evaluate_table as _evaluate
 from pnuauc.io import TableModel, save_model
@@ -88,7 +91,8 @@ def fit_table(
 
     Parameters
     ----------
-    data : pandas, polars or pyarrow frame, or a pair (CSR matrix, labels)
+    data : pandas, polars or pyarrow frame, a pair (CSR matrix, labels), or files
+        Files are a path, a folder, a pattern or a list of these; they are visited, not loaded.
     label : str
         Column of labels: 1 positive, 0 negative, missing unlabelled.
     ids, drop, categorical : names of columns
@@ -101,7 +105,8 @@ def fit_table(
         What the report calls the table.
     **settings
         Fields of :class:`pnuauc.tables.FitSettings`, such as ``folds``, ``level``, ``top``,
-        ``n_jobs`` and ``random_state``.
+        ``max_unlabeled`` (200,000 unlabelled rows are drawn for fitting; "all"), ``n_jobs`` and
+        ``random_state``.
 
     Returns
     -------
@@ -122,7 +127,8 @@ def fit_table(
         LabelCodes(positive_label, negative_label, unlabeled_label),
     )
     given = None if isinstance(prior, str) and prior == "auto" else prior
-    return TableFit(fit_study(data, columns, FitSettings(prior=given, **settings), name=name))
+    chosen = FitSettings(prior=given, **settings)
+    return TableFit(fit_study(_opened(data, chosen.n_jobs), columns, chosen, name=name))
 
 
 def evaluate_table(
@@ -143,7 +149,7 @@ def evaluate_table(
 
     Parameters
     ----------
-    data : pandas, polars or pyarrow frame
+    data : pandas, polars or pyarrow frame, or files as in :func:`fit_table`
     label : str
         Column of labels: 1 positive, 0 negative, missing unlabelled.
     scores : str, or one or two of them
@@ -164,7 +170,7 @@ def evaluate_table(
     """
     automatic = isinstance(prior, str) and prior == "auto"
     return _evaluate(
-        data,
+        _opened(data),
         label,
         _names(scores),
         codes=LabelCodes(positive_label, negative_label, unlabeled_label),
@@ -173,6 +179,15 @@ def evaluate_table(
         method=method,
         level=level,
     )
+
+
+def _opened(data: Any, n_jobs: int | None = None) -> Any:
+    """Files as a source of rows; anything else as it is."""
+    paths = [data] if isinstance(data, (str, os.PathLike)) else data
+    named = isinstance(paths, (list, tuple)) and paths
+    if not named or not all(isinstance(path, (str, os.PathLike)) for path in paths):
+        return data
+    return FileSource.open(paths, n_threads=effective_n_jobs(n_jobs))
 
 
 def _names(columns: str | Sequence[str]) -> Sequence[str]:

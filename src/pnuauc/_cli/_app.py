@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pnuauc._cli._console import Voice, guarded
-from pnuauc._cli._options import check_choice, parse_prior
+from pnuauc._cli._options import check_choice, parse_count, parse_prior
 
 app = typer.Typer(
     name="pnuauc",
@@ -30,10 +30,11 @@ Count = Optional[int]  # noqa: UP045
 Number = Optional[float]  # noqa: UP045
 
 TableArgument = Annotated[
-    Path,
+    list[Path],
     typer.Argument(
         help="CSV, TSV, JSON lines, Parquet, Arrow/Feather, Excel or LIBSVM file, also "
-        "compressed; - reads standard input."
+        "compressed; several files, a folder or a pattern in quotes are one table; - reads "
+        "standard input."
     ),
 ]
 LabelOption = Annotated[
@@ -151,6 +152,10 @@ def fit(
     centers: Annotated[
         int | None, typer.Option(min=1, help="Centres of the feature map, likewise.")
     ] = None,
+    max_unlabeled: Annotated[
+        str,
+        typer.Option(help="Unlabelled rows to draw for fitting, or all; scoring uses all."),
+    ] = "200000",
     folds: Annotated[int, typer.Option(min=2, help="Folds of the held-out estimate.")] = 5,
     top: Annotated[int, typer.Option(min=0, help="Rows to list for review.")] = 20,
     level: LevelOption = 0.95,
@@ -175,6 +180,7 @@ def fit(
         model=model,
         basis=basis,
         n_centers=centers,
+        max_unlabeled=parse_count(max_unlabeled, "--max-unlabeled"),
         folds=folds,
         top=top,
         level=level,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pnuauc.exceptions import InputError
 
-__all__ = ["check_choice", "parse_prior"]
+__all__ = ["check_choice", "parse_count", "parse_prior"]
 
 
 def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:
@@ -45,3 +45,19 @@ def parse_prior(text: str | None) -> float | tuple[float, float] | None:
             f"and 1 (0.1 or 10%), an interval (0.05:0.15) or auto; got {text!r}."
         )
     return values[0] if len(values) == 1 else (values[0], values[1])
+
+
+def parse_count(text: str, option: str) -> int | str:
+    """A whole number of at least 2, or "all".
+
+    Examples
+    --------
+    >>> parse_count("1000", "--max-unlabeled"), parse_count("all", "--max-unlabeled")
+    (1000, 'all')
+    """
+    word = text.strip().lower().replace("_", "")
+    if word == "all":
+        return word
+    if not word.isdecimal() or int(word) < 2:
+        raise InputError(f"{option} takes a number of rows from 2 on, or all; got {text!r}.")
+    return int(word)

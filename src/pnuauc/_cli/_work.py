@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from typing import Any
 from pnuauc._cli._console import Voice
 from pnuauc._cli._hints import hints_for
 from pnuauc._cli._outputs import check_outputs
+from pnuauc._cli._tables import GivenTable, RowMeter, beside, given_tables, scored_files
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, review_csv, summary_rows, to_html, to_json
 from pnuauc._report._words import interval, percent, verdict
+from pnuauc._sources import FileSource
 from pnuauc._study import (
+    SAMPLE_ROWS,
     ColumnRoles,
     FitSettings,
     LabelCodes,
@@ -23,7 +27,7 @@ from pnuauc._study import (
     find_prior,
     fit_study,
     prior_findings,
-    split_columns,
+    study_rows,
 )
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
@@ -36,9 +40,9 @@ from pnuauc.io import (
 )
 from pnuauc.io._after_kill import finish_commits
 from pnuauc.io._columns import CellError
-from pnuauc.io._formats import COMPRESSIONS, spooled
+from pnuauc.io._formats import FORMATS, spooled
 from pnuauc.io._modelfile import open_model, write_model
-from pnuauc.io._tables import column_names, detect_format, read_cells
+from pnuauc.io._tables import column_names, detect_format
 from pnuauc.io._together import written_together
 from pnuauc.io._writing import as_utf8
 
@@ -49,13 +53,14 @@ _STAGES = {
     "columns": "Looking at the columns ...",
     "prior": "Estimating the prior ...",
     "model": "Choosing and fitting the model ...",
+    "all rows": "Scoring all unlabelled rows ...",
     "importance": "Shuffling columns ...",
 }
 
 
 def fit_file(
     voice: Voice,
-    table: Path,
+    table: Path | Sequence[Path],
     columns: ColumnRoles,
     settings: FitSettings,
     *,
@@ -66,29 +71,36 @@ def fit_file(
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """``pnuauc fit``; gives the findings to callers that go on from here."""
-    model_path = _model_path(output or _beside(table, MODEL_ENDING))
+    given = given_tables(table, reading)
+    model_path = _model_path(output or given.beside(MODEL_ENDING))
     report_path = report or model_path.with_suffix(".html")
     numbers_path = report_path.with_suffix(".json")
     review_path = report_path.with_suffix(".review.csv")
     outputs = [model_path, report_path, numbers_path, review_path]
 
+    inputs = list(given.paths)
+
     def check() -> None:
-        check_outputs(outputs, [table], overwrite=overwrite)
+        check_outputs(outputs, inputs, overwrite=overwrite)
 
     check()
-    voice.stage(f"Reading {table} ...")
-    with spooled(table, reading) as (path, reading):
-        data = read_cells(path, reading)
-    with _stages(voice) as tick, about(reading.name or table):
-        study = fit_study(
-            data,
-            columns,
-            settings,
-            name=reading.name or table.name,
-            command=command,
-            verbose=voice.shows_progress,
-            tick=tick,
-        )
+    voice.stage(f"Reading {given.name} ...")
+    meter = RowMeter(voice)
+    with given.opened(n_threads(settings.n_jobs or 1), meter) as data:
+        many = isinstance(data, FileSource)
+        if many:
+            inputs[:] = [file.path for file in data.files]
+            check()
+        with _stages(voice, meter) as tick, nullcontext() if many else about(given.first):
+            study = fit_study(
+                data,
+                columns,
+                settings,
+                name=given.name,
+                command=command,
+                verbose=voice.shows_progress and not many,
+                tick=tick,
+            )
     findings = study.findings
     findings["files"] = {
         "model": str(model_path),
@@ -121,7 +133,7 @@ def fit_file(
 
 
 @contextmanager
-def _stages(voice: Voice) -> Iterator[Callable[[str, float], None]]:
+def _stages(voice: Voice, meter: RowMeter) -> Iterator[Callable[[str, float], None]]:
     """A line for each stage, and a bar while folds are held out.
 
     The bar opens with its first tick and closes with its last: before it, the ranker draws one of
@@ -131,6 +143,7 @@ def _stages(voice: Voice) -> Iterator[Callable[[str, float], None]]:
         bars: list[Callable[[str, float], None]] = []
 
         def tick(stage: str, share: float) -> None:
+            meter.close()
             if stage in _STAGES:
                 voice.stage(_STAGES[stage])
                 return
@@ -142,7 +155,10 @@ def _stages(voice: Voice) -> Iterator[Callable[[str, float], None]]:
                 stack.close()
                 bars.clear()
 
-        yield tick
+        try:
+            yield tick
+        finally:
+            meter.close()
 
 
 @contextmanager
@@ -164,7 +180,7 @@ def n_threads(jobs: int) -> int:
 def score_table(
     voice: Voice,
     model: Path,
-    table: Path,
+    table: Path | Sequence[Path],
     output: Path | None,
     *,
     choice: OutputChoice,
@@ -173,35 +189,91 @@ def score_table(
     overwrite: bool = False,
 ) -> None:
     """``pnuauc score``; what goes to standard output is CSV and nothing else."""
-    import sys
-
-    fitted = load_model(_existing_model(model))
-    target = output or (Path("-") if str(table) == "-" else _scored(table, reading))
+    where = _existing_model(model)
+    fitted = load_model(where)
+    given = given_tables(table, reading)
+    if given.is_many:
+        _score_many(voice, fitted, where, given, output, choice, jobs, overwrite)
+        return
+    path = given.first
+    target = output or (Path("-") if str(path) == "-" else _scored(path, reading))
     if str(target) == "-":
         voice = Voice(json=False, quiet=True)
     else:
-        check_outputs([target], [table, _existing_model(model)], overwrite=overwrite)
-    with (
-        spooled(table, reading) as (path, reading),
-        progress_bar("Scoring", voice.shows_progress) as bar,
-    ):
-        total = _count_rows(path)
+        check_outputs([target], [path, where], overwrite=overwrite)
+    with spooled(path, reading) as (path, reading):
         if choice.keep and "all" in choice.keep:
             choice = replace(choice, keep=column_names(path, reading))
-
-        def tell(rows: int) -> None:
-            bar("rows", rows / total if total else 0.0)
-
-        summary = score_file(
-            fitted,
-            path,
-            sys.stdout.buffer if str(target) == "-" else target,
-            choice=choice,
-            options=reading,
-            n_threads=n_threads(jobs),
-            tell=tell,
-        )
+        with _telling(voice, _count_rows(path)) as tell:
+            summary = score_file(
+                fitted,
+                path,
+                _stream(target),
+                choice=choice,
+                options=reading,
+                n_threads=n_threads(jobs),
+                tell=tell,
+            )
     _tell_summary(voice, fitted, summary, target)
+
+
+def _score_many(
+    voice: Voice,
+    fitted: TableModel,
+    model: Path,
+    given: GivenTable,
+    output: Path | None,
+    choice: OutputChoice,
+    jobs: int,
+    overwrite: bool,
+) -> None:
+    """One output for all files, or one for each in a folder; each appears when it is complete."""
+    source = given.source()
+    inputs = [model, *(file.path for file in source.files)]
+    target = output or given.beside(".scored")
+    whole = str(target) == "-" or (target.suffix.lower() in FORMATS and not target.is_dir())
+    if str(target) == "-":
+        voice = Voice(json=False, quiet=True)
+    if choice.keep and "all" in choice.keep:
+        choice = replace(choice, keep=source.schema.names)
+    tables = [source] if whole else source.one_by_one()
+    targets = [target] if whole else scored_files(given, source, target)
+    if str(target) != "-":
+        for path in targets:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        check_outputs(targets, inputs, overwrite=overwrite)
+    total = ScoreSummary()
+    with _telling(voice, source.n_rows) as tell:
+        for one, path in zip(tables, targets, strict=True):
+            summary = score_file(
+                fitted,
+                one,
+                _stream(path),
+                choice=choice,
+                n_threads=n_threads(jobs),
+                tell=functools.partial(_tell_more, tell, total.n_rows),
+            )
+            total = total.joined(summary)
+    _tell_summary(voice, fitted, total, target)
+
+
+def _tell_more(tell: Callable[[int], None], before: int, rows: int) -> None:
+    tell(before + rows)
+
+
+def _stream(target: Path) -> Any:
+    """The file, or standard output for "-"."""
+    import sys
+
+    return sys.stdout.buffer if str(target) == "-" else target
+
+
+@contextmanager
+def _telling(voice: Voice, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A function that shows how many rows are scored, and the time that is left."""
+    with progress_bar("Scoring", voice.shows_progress) as bar:
+        of = f" of {total:,}" if total else ""
+        yield lambda rows: bar("rows", rows / total if total else 0.0, f"{rows:,}{of}")
 
 
 def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, target: Path) -> None:
@@ -237,7 +309,7 @@ def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, targe
 
 def evaluate_file(
     voice: Voice,
-    table: Path,
+    table: Path | Sequence[Path],
     label: str,
     scores: list[str],
     *,
@@ -249,20 +321,23 @@ def evaluate_file(
     reading: ReadOptions,
 ) -> dict[str, Any]:
     """``pnuauc evaluate``."""
-    with spooled(table, reading) as (path, reading):
-        data = read_cells(path, reading)
-    if isinstance(data, tuple):
-        raise InputError(f"'{table}' is a LIBSVM file, which has no score columns.")
-    found = evaluate_table(
-        data,
-        label,
-        scores,
-        codes=codes,
-        prior=prior,
-        estimate_prior=estimate_prior,
-        method=method,
-        level=level,
-    )
+    given, meter = given_tables(table, reading), RowMeter(voice)
+    with given.opened(meter=meter) as data:
+        if isinstance(data, tuple):
+            raise InputError(f"'{given.first}' is a LIBSVM file, which has no score columns.")
+        try:
+            found = evaluate_table(
+                data,
+                label,
+                scores,
+                codes=codes,
+                prior=prior,
+                estimate_prior=estimate_prior,
+                method=method,
+                level=level,
+            )
+        finally:
+            meter.close()
     for remark in [*found["warnings"], *hints_for(found)]:
         voice.remark(remark)
     labels = found["labels"]
@@ -320,7 +395,7 @@ def _tell_comparison(voice: Voice, result: dict[str, Any]) -> None:
 
 def prior_of_file(
     voice: Voice,
-    table: Path,
+    table: Path | Sequence[Path],
     columns: ColumnRoles,
     *,
     method: str,
@@ -330,17 +405,26 @@ def prior_of_file(
 ) -> None:
     """``pnuauc prior``."""
     messages: list[str] = []
+    meter = RowMeter(voice)
     with collected(messages):
-        with spooled(table, reading) as (path, reading):
-            data = read_cells(path, reading)
-        rows, roles, _ = split_columns(data, columns)
+        with given_tables(table, reading).opened(meter=meter) as data:
+            rows = study_rows(data, columns, SAMPLE_ROWS, seed)
+        meter.close()
+        roles = rows.counts
         if roles.n_unlabeled == 0:
             raise InputError(
                 f"Column '{columns.label}' labels every row; there is nothing to estimate."
             )
-        encoder = columns.encoder().fit(rows)
+        encoder = columns.encoder().fit(rows.table)
+        X = encoder.transform(rows.table)
         found = find_prior(
-            None, encoder.transform(rows), roles, method=method, level=level, random_state=seed
+            None,
+            X,
+            rows.roles,
+            method=method,
+            level=level,
+            random_state=seed,
+            n_unlabeled=roles.n_unlabeled,
         )
     assert found is not None  # there are unlabelled rows
     n = roles.n_unlabeled
@@ -410,22 +494,13 @@ def _existing_model(path: Path) -> Path:
     """The file as named, or with the ending that ``fit -o model`` added."""
     finish_commits(path.resolve().parent)
     with_ending = path.with_name(path.name + MODEL_ENDING)
-    return with_ending if not path.exists() and with_ending.exists() else path
-
-
-def _beside(table: Path, ending: str | None) -> Path:
-    """table.csv.gz -> table<ending>; None keeps the table's own ending after .scored."""
-    stem = table.name if str(table) != "-" else "table.csv"
-    for compressed in COMPRESSIONS:
-        stem = stem.removesuffix(compressed)
-    suffix = Path(stem).suffix
-    return table.with_name(stem.removesuffix(suffix) + (ending or f".scored{suffix}"))
+    return with_ending if not path.is_file() and with_ending.exists() else path
 
 
 def _scored(table: Path, reading: ReadOptions) -> Path:
     """Where scores go: beside the table, in its format if scores can be written so, else CSV."""
     same = detect_format(table, reading) in {"csv", "tsv", "parquet", "arrow"}
-    return _beside(table, None if same and reading.format is None else ".scored.csv")
+    return beside(table, None if same and reading.format is None else ".scored.csv")
 
 
 def _count_rows(table: Path) -> int | None:

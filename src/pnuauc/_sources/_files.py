@@ -5,8 +5,8 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +25,8 @@ __all__ = ["FileSource", "find_files"]
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 #: Formats whose types are known only when all rows were read: these files are read whole.
 _WHOLE = {"jsonl", "excel"}
+#: Formats that are looked for in folders.
+_IN_FOLDERS = {"csv", "tsv", "parquet", "arrow", "jsonl"}
 
 
 @dataclass
@@ -97,8 +99,8 @@ def find_files(
 ) -> list[TableFile]:
     """The files of a table, in a fixed order: files, folders with all below, or patterns.
 
-    Folders named ``column=value`` give their files that column. Names that begin with . or _ are
-    passed over, as are files of a folder that have no known ending.
+    Folders named ``column=value`` give their files that column. In folders, names that begin with
+    . or _ are passed over, as are files that end in none of the usual ways.
     """
     options = options or ReadOptions()
     found: dict[Path, dict[str, str | None]] = {}
@@ -131,12 +133,15 @@ def _expanded(given: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
 
 
 def _inside(folder: Path, options: ReadOptions) -> list[Path]:
-    endings = (*FORMATS, *COMPRESSIONS)
+    """The tables in a folder and below; not the lists to review that lie beside models."""
+    endings = tuple(ending for ending, kind in FORMATS.items() if kind in _IN_FOLDERS)
+    known = (*endings, *(a + b for a in endings for b in COMPRESSIONS))
     files = [
         path
         for path in sorted(folder.rglob("*"))
         if path.is_file()
-        and (options.format is not None or path.suffix.lower() in endings)
+        and (options.format is not None or path.name.lower().endswith(known))
+        and not path.name.endswith((".review.csv", ".json"))
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     if not files:
@@ -159,14 +164,16 @@ class FileSource(LocalSource):
     files : list of TableFile
     schema : pyarrow.Schema
         Types that the columns of all files fit; made by :meth:`open`.
+    name : str
+        What messages call the table.
     """
 
     files: list[TableFile]
     schema: Any
+    name: str = "table"
     n_threads: int = 1
     seen: Callable[[int], None] | None = None
     batch_rows: int = BATCH_ROWS
-    _partitions: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -176,15 +183,31 @@ class FileSource(LocalSource):
         **settings: Any,
     ) -> FileSource:
         """Find the files and settle the types of their columns."""
-        files = find_files(paths, options)
+        given = list(paths)
+        files = find_files(given, options)
         partitions = _partition_types(files)
         schema = settled_schema([(str(f.path), f.schema()) for f in files], partitions)
-        return cls(files, schema, _partitions=partitions, **settings)
+        more = f" and {len(given) - 1} more" if len(given) > 1 else ""
+        return cls(files, schema, f"{given[0]}{more}", **settings)
+
+    def one_by_one(self) -> list[FileSource]:
+        """Each file as a source of its own, in the types of all."""
+        return [replace(self, files=[file], name=str(file.path)) for file in self.files]
 
     def select(self, columns: Sequence[str]) -> FileSource:
         pa = need("pyarrow")
         chosen = pa.schema([self.schema.field(name) for name in columns])
         return replace(self, schema=chosen)
+
+    @property
+    def part_names(self) -> list[str]:
+        """Files by their number."""
+        return [str(file.path) for file in self.files]
+
+    @property
+    def untyped(self) -> bool:
+        """Whether some file says nothing of types: cells are text, and what they say is found."""
+        return any(file.kind in {"csv", "tsv"} for file in self.files)
 
     @property
     def n_rows(self) -> int | None:

@@ -171,7 +171,7 @@ def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]
         )
     codes, roles, n_rows = read_labels(source, **label_codes)
     names = source.schema.names
-    keys = RowKeys((ID,) if ID in names else (FEATURES,))
+    keys = RowKeys((ID,), named=True) if ID in names else RowKeys((FEATURES,))
     drawn = draw_rows(source, keys, codes, DRAWN_ROWS, n_rows[UNLABELED])
     X, weight = read_matrix(Batch(drawn.table, "X"))
     if estimator.basis == "identity" and X.shape[1] > MATRIX_FREE_ABOVE:
@@ -181,5 +181,5 @@ def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]
         )
     known = Roles(drawn.codes, roles.positive_label, roles.negative_label, roles.announcement)
     unlabeled = drawn.codes == UNLABELED
-    elsewhere = AllUnlabeled(source, read_matrix, codes, keys, drawn.order[unlabeled])
+    elsewhere = AllUnlabeled(source, read_matrix, codes, keys, drawn.key[unlabeled])
     return estimator._fit_with(X, known, weight, elsewhere if unlabeled.any() else None)

@@ -47,7 +47,7 @@ class AllUnlabeled:
     codes : callable(table) -> roles of the rows, shape (n,)
     keys : RowKeys
     drawn : ndarray of uint64
-        ``Drawn.order`` of the unlabelled rows in memory.
+        ``Drawn.key`` of the unlabelled rows in memory.
     views : callables that X goes through, in turn
     """
 

@@ -5,8 +5,10 @@ from pnuauc._study._evaluate import evaluate_table
 from pnuauc._study._fit import FitSettings, Study, fit_study
 from pnuauc._study._payments import make_payments
 from pnuauc._study._prior import find_prior, prior_findings
+from pnuauc._study._rows import SAMPLE_ROWS, study_rows
 
 __all__ = [
+    "SAMPLE_ROWS",
     "ColumnRoles",
     "FitSettings",
     "LabelCodes",
@@ -19,4 +21,5 @@ __all__ = [
     "prior_findings",
     "read_labels",
     "split_columns",
+    "study_rows",
 ]

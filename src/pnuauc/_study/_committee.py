@@ -118,12 +118,14 @@ def rival_findings(
 
 
 def add_reasons(top: dict[str, Any], ranker: Any, X: Any, encoder: Any) -> None:
-    """A last column for the rows to review: the table columns that move their scores most."""
+    """A last column for the rows to review: the table columns that move their scores most.
+
+    ``X`` are these rows, encoded.
+    """
     if not top["rows"] or not isinstance(ranker, AutoAUCClassifier) or encoder.is_sparse:
         return
-    numbers = [line[0] - 1 for line in top["rows"]]
     groups = {name: columns for name, columns in encoder.groups_.items() if len(columns)}
-    found = ranker.reasons(X[numbers], groups=groups)
+    found = ranker.reasons(X, groups=groups)
     top["header"] = [*top["header"], "reasons"]
     for line, reasons in zip(top["rows"], found, strict=True):
         told = [f"{r.column} {'+' if r.effect > 0 else '−'}" for r in reasons if r.effect]

@@ -9,16 +9,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from pnuauc._extras import need
 from pnuauc._label_words import nearest
+from pnuauc._role_counts import RoleCounts
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
 from pnuauc.io import TableEncoder, as_table
 from pnuauc.io._cells import as_typed, is_text, tidy
 from pnuauc.labels import ROLES, Roles, read_roles
 
-__all__ = ["ColumnRoles", "LabelCodes", "collected", "label_values", "read_labels", "split_columns"]
+__all__ = [
+    "ColumnRoles",
+    "LabelCodes",
+    "check_enough",
+    "check_present",
+    "collected",
+    "label_values",
+    "read_labels",
+    "repeated",
+    "split_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -119,18 +131,25 @@ def _label_cells(table: Any, label: str) -> Any:
     return values if pa.types.is_temporal(typed.type) else typed
 
 
-def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
-    """Roles of the rows; errors name the column."""
+def read_labels(
+    table: Any, label: str, codes: LabelCodes, repeats: NDArray[np.int64] | None = None
+) -> Roles:
+    """Roles of the rows; errors name the column.
+
+    ``repeats`` says how often each row of the table stands for one; it only matters to remarks.
+    """
     values = label_values(table, label)
     kind = _label_cells(table, label).type
-    return _roles(values, label, codes.for_type(kind))
+    return _roles(values, label, codes.for_type(kind), repeats)
 
 
 #: Above this share of zeros among 1 and 0 alone, the zeros may be rows that nobody looked at.
 _MANY_ZEROS = 0.8
 
 
-def _roles(values: Any, label: str, codes: dict[str, Any]) -> Roles:
+def _roles(
+    values: Any, label: str, codes: dict[str, Any], repeats: NDArray[np.int64] | None = None
+) -> Roles:
     _check_occurs(values, label, codes)
     try:
         roles = read_roles(values, **codes)
@@ -138,7 +157,16 @@ def _roles(values: Any, label: str, codes: dict[str, Any]) -> Roles:
         about = getattr(error, "about", None) or "labels"
         raise InputError(f"Label column '{label}': {error}", about=about) from error
     named = any(value is not None for value in codes.values())
-    return roles if named or roles.announcement is not None else _announced(roles, values)
+    if named or roles.announcement is not None:
+        return roles
+    counts = RoleCounts.of(roles) if repeats is None else repeated(roles, repeats)
+    return _announced(roles, counts, values)
+
+
+def repeated(roles: Roles, repeats: NDArray[np.int64]) -> RoleCounts:
+    """Counts of rows of which each of ``roles`` stands for so many."""
+    p, n, u = (int(repeats[rows].sum()) for rows in roles.by_letter.values())
+    return RoleCounts(p, n, u, roles.positive_label, roles.negative_label, roles.announcement)
 
 
 def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
@@ -164,15 +192,15 @@ def _listed(value: Any) -> list[Any]:
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _announced(roles: Roles, values: Any) -> Roles:
+def _announced(roles: Roles, counts: RoleCounts, values: Any) -> Roles:
     """Say how 1, 0 and -1 were read, and ask about zeros that may mean only that no one looked."""
-    told, n = None, len(roles)
+    told, n = None, len(counts)
     codes = {str(roles.positive_label).removesuffix(".0"), str(roles.negative_label)}
     if not codes <= {"1", "0", "0.0", "True", "False"}:
         return roles
-    if roles.setting == "PN" and n >= 50 and roles.n_negative > _MANY_ZEROS * n:
+    if roles.setting == "PN" and n >= 50 and counts.n_negative > _MANY_ZEROS * n:
         told = (
-            f"Every row is labelled, {roles.n_positive:,} are 1 and {roles.n_negative:,} are 0; "
+            f"Every row is labelled, {counts.n_positive:,} are 1 and {counts.n_negative:,} are 0; "
             "0 is read as negative: somebody looked at each of these rows and found nothing. If 0 "
             "only means that nobody looked, name it as the unlabelled label: results will differ."
         )
@@ -194,9 +222,9 @@ def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
         X, y = data
         return X.tocsr(), _roles(y, "label", roles.codes.for_type(pa.float64())), None
     table = as_table(data)
-    _check_present(table, roles)
+    check_present(table, roles)
     labels = read_labels(table, roles.label, roles.codes)
-    _check_enough(labels, roles.label)
+    check_enough(RoleCounts.of(labels), roles.label)
     ids = table.select(list(roles.ids)) if roles.ids else None
     return table.drop_columns([roles.label, *roles.ids, *roles.drop]), labels, ids
 
@@ -205,7 +233,7 @@ def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
 _FEWEST = 4
 
 
-def _check_enough(roles: Roles, label: str) -> None:
+def check_enough(roles: RoleCounts, label: str) -> None:
     """Refuse labels of one class alone that are too few to be held out in turn."""
     if roles.setting not in {"PU", "NU"}:
         return
@@ -220,7 +248,7 @@ def _check_enough(roles: Roles, label: str) -> None:
         )
 
 
-def _check_present(table: Any, roles: ColumnRoles) -> None:
+def check_present(table: Any, roles: ColumnRoles) -> None:
     label_values(table.slice(0, 0), roles.label)
     for what, names in (("names rows", roles.ids), ("is left out", roles.drop)):
         for name in names:

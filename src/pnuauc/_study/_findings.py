@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pnuauc._committee import AutoAUCClassifier
 from pnuauc._placement import CROSS_FIT_DISCOUNT, place_scores
 from pnuauc._prior import ClassPrior
+from pnuauc._role_counts import RoleCounts
 from pnuauc._study._committee import committee_findings, labelled_only, selection_message
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.exceptions import PriorNotIdentifiedError
@@ -52,7 +53,7 @@ _NOT_TOLD = (
 )
 
 
-def label_findings(roles: Roles) -> dict[str, Any]:
+def label_findings(roles: Roles | RoleCounts) -> dict[str, Any]:
     """How the labels were read."""
     return {
         "setting": roles.setting,
@@ -91,7 +92,7 @@ def selection_findings(ranker: Any) -> dict[str, Any]:
     }
 
 
-def prior_verdict(prior: ClassPrior | None, roles: Roles) -> dict[str, Any]:
+def prior_verdict(prior: ClassPrior | None, roles: Roles | RoleCounts) -> dict[str, Any]:
     """Whether these labels tell the prior, why not, and what would."""
     if prior is None:
         return {}

@@ -14,6 +14,7 @@ from pnuauc import __version__
 from pnuauc._committee import AutoAUCClassifier
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._prior import ClassPrior
+from pnuauc._role_counts import RoleCounts
 from pnuauc._study._committee import add_reasons, quietly, rival_findings
 from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import (
@@ -22,7 +23,7 @@ from pnuauc._study._crossfit import (
     evaluation_rows,
     fold_count,
 )
-from pnuauc._study._data import ColumnRoles, collected, split_columns
+from pnuauc._study._data import ColumnRoles, collected
 from pnuauc._study._findings import (
     auc_findings,
     copies_findings,
@@ -35,7 +36,9 @@ from pnuauc._study._findings import (
 )
 from pnuauc._study._importance import column_importance, importance_findings
 from pnuauc._study._prior import find_prior, prior_findings
+from pnuauc._study._reference import Leaders, place_among_all
 from pnuauc._study._review import top_rows
+from pnuauc._study._rows import SAMPLE_ROWS, StudyRows, study_rows
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel
 from pnuauc.io._leaks import find_leaks
@@ -60,6 +63,7 @@ class FitSettings:
     basis, n_centers : feature map and number of centres; None: "gaussian", 200
     folds : folds of the held-out AUC estimate
     evaluation_unlabeled : unlabelled rows that take part in that estimate
+    max_unlabeled : unlabelled rows that are drawn for fitting, or "all"
     top : unlabelled rows to list for review
     importance : whether columns are shuffled in turn
     comparisons : whether rivals and the model without unlabelled rows are judged as well
@@ -72,6 +76,7 @@ class FitSettings:
     n_centers: int | None = None
     folds: int = 5
     evaluation_unlabeled: int = 5000
+    max_unlabeled: int | str = SAMPLE_ROWS
     top: int = 20
     importance: bool = True
     comparisons: bool = True
@@ -108,7 +113,7 @@ def fit_study(
 
     Parameters
     ----------
-    data : any frame, or (CSR, labels)
+    data : any frame, a source (see :mod:`pnuauc._sources`), or (CSR, labels)
     columns : ColumnRoles
     name : what to call the table in the report
     command : the command line that asked for this, for the report
@@ -120,31 +125,30 @@ def fit_study(
     started = time.perf_counter()
     messages: list[str] = []
     with collected(messages):
-        table, roles, ids = split_columns(data, columns)
-        _check_setting(roles, columns.label)
         tick("columns", 0.0)
-        encoder = columns.encoder().fit(table)
-        leaks = [] if encoder.is_sparse else find_leaks(table, encoder.columns_, roles)
-        X = encoder.transform(table)
+        rows = study_rows(data, columns, settings.max_unlabeled, settings.random_state)
+        roles = rows.roles
+        _check_setting(rows.counts, columns.label)
+        encoder = columns.encoder().fit(rows.table)
+        encoder.notes_.extend(rows.notes)
+        leaks = [] if encoder.is_sparse else find_leaks(rows.table, encoder.columns_, roles)
+        X = encoder.transform(rows.table)
         if not np.isfinite(X.data if encoder.is_sparse else X).all():
             raise InputError("The table holds numbers too large to compute with; rescale them.")
         tick("prior", 0.0)
-        prior = _prior(settings, X, roles, messages)
+        prior = _prior(settings, X, rows, messages)
         ranker = _ranker(settings, prior, verbose)
         tick("model", 0.0)
-        ranker.fit(X, roles)
+        _fit_ranker(ranker, X, rows, encoder, settings)
         model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles))
-        findings = _header(name, command, table, columns, roles, encoder, settings)
-        findings["prior"] = prior_findings(prior, roles)
+        leaders = _place(model, ranker, X, rows, settings, columns, tick)
+        findings = _header(name, command, rows, columns, encoder, settings)
+        findings["prior"] = prior_findings(prior, rows.counts)
         findings["selection"] = selection_findings(ranker)
         if prior is not None:
-            findings["prior"] |= prior_verdict(prior, roles)
-        held_out = _judge(findings, ranker, X, roles, prior, encoder, settings, tick)
-        measured = (findings.get("importance") or {}).get("columns") or []
-        findings["top"] = top_rows(
-            model, X, table, ids, roles, settings.top, [item["column"] for item in measured]
-        )
-        add_reasons(findings["top"], ranker, X, encoder)
+            findings["prior"] |= prior_verdict(prior, rows.counts)
+        held_out = _judge(findings, ranker, X, rows, prior, encoder, settings, tick)
+        findings["top"] = _top(model, ranker, X, rows, leaders, findings, settings)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
@@ -152,7 +156,74 @@ def fit_study(
     return Study(model, findings, ranker, encoder, held_out)
 
 
-def _check_setting(roles: Roles, label: str) -> None:
+def _fit_ranker(
+    ranker: Any, X: Any, rows: StudyRows, encoder: TableEncoder, settings: FitSettings
+) -> None:
+    """On the rows in memory, or with all unlabelled rows where they are."""
+    if settings.max_unlabeled != "all" or rows.origin is None:
+        ranker.fit(X, rows.roles)
+        return
+    everything = rows.origin.everything(encoder)
+    if isinstance(ranker, AutoAUCClassifier):
+        ranker._fit_with(X, rows.roles, everything)
+    else:
+        ranker._fit_with(X, rows.roles, None, everything)
+
+
+def _place(
+    model: TableModel,
+    ranker: Any,
+    X: Any,
+    rows: StudyRows,
+    settings: FitSettings,
+    columns: ColumnRoles,
+    tick: Tick,
+) -> Leaders | None:
+    """Threshold, quantiles and the rows of highest score from all rows, where some were drawn."""
+    if rows.origin is None:
+        return None
+    tick("all rows", 0.0)
+    scores = model.score_encoded(X[rows.roles.unlabeled])
+    before = model.threshold
+    leaders = place_among_all(model, rows.origin, scores, ranker.prior_, settings.top, columns.ids)
+    ranker.threshold_ += model.threshold - before
+    ranker.intercept_ = -ranker.threshold_
+    return leaders
+
+
+def _top(
+    model: TableModel,
+    ranker: Any,
+    X: Any,
+    rows: StudyRows,
+    leaders: Leaders | None,
+    findings: dict[str, Any],
+    settings: FitSettings,
+) -> dict[str, Any]:
+    """The rows to review next, of those in memory or of all."""
+    measured = (findings.get("importance") or {}).get("columns") or []
+    important = [item["column"] for item in measured]
+    candidates, encoded, usual = rows, X, None
+    if leaders is not None and rows.origin is not None:
+        candidates = leaders.rows(rows.counts, findings["table"]["ids"], rows.origin.source)
+        encoded, usual = model.encoder.transform(candidates.table), X[rows.roles.unlabeled[:5000]]
+    top = top_rows(
+        model,
+        encoded,
+        candidates.table,
+        candidates.ids,
+        candidates.roles,
+        settings.top,
+        important,
+        numbers=candidates.numbers,
+        usual=usual,
+    )
+    places = top.pop("places")
+    add_reasons(top, ranker, encoded[places], model.encoder)
+    return top
+
+
+def _check_setting(roles: RoleCounts, label: str) -> None:
     if roles.setting not in {"PN", "PU", "NU", "PNU"}:
         raise InputError(
             f"Label column '{label}' holds {roles.describe()}; a ranking needs at least two of "
@@ -165,14 +236,17 @@ def _check_setting(roles: Roles, label: str) -> None:
         )
 
 
-def _prior(settings: FitSettings, X: Any, roles: Roles, messages: list[str]) -> ClassPrior | None:
+def _prior(
+    settings: FitSettings, X: Any, rows: StudyRows, messages: list[str]
+) -> ClassPrior | None:
     try:
         prior = find_prior(
             settings.prior,
             X,
-            roles,
+            rows.roles,
             level=settings.level,
             random_state=settings.random_state,
+            n_unlabeled=rows.counts.n_unlabeled,
         )
     except (PriorNotIdentifiedError, MissingRoleError) as error:
         raise InputError(f"{error} Or give the prior yourself.", about="prior") from error
@@ -220,9 +294,8 @@ def _reference_rows(X: Any, roles: Roles, at_most: int = 50_000) -> Any:
 def _header(
     name: str,
     command: str | None,
-    table: Any,
+    rows: StudyRows,
     columns: ColumnRoles,
-    roles: Roles,
     encoder: TableEncoder,
     settings: FitSettings,
 ) -> dict[str, Any]:
@@ -237,7 +310,7 @@ def _header(
         "command": command,
         "table": {
             "name": name,
-            "rows": len(roles),
+            "rows": len(rows.counts),
             "label": columns.label,
             "ids": list(columns.ids),
             "dropped": list(columns.drop),
@@ -246,7 +319,7 @@ def _header(
             "n_encoded": len(encoder.get_feature_names_out()),
             "notes": list(encoder.notes_),
         },
-        "labels": label_findings(roles),
+        "labels": label_findings(rows.counts),
         "settings": dict(vars(settings)),
     }
 
@@ -255,17 +328,18 @@ def _judge(
     findings: dict[str, Any],
     ranker: AutoAUCClassifier | AUCClassifierCV,
     X: Any,
-    roles: Roles,
+    rows: StudyRows,
     prior: ClassPrior | None,
     encoder: TableEncoder,
     settings: FitSettings,
     tick: Tick,
 ) -> CrossFit | None:
     """Everything that rests on held-out scores; left out, with a reason, where there are none."""
-    rows = evaluation_rows(roles, settings.evaluation_unlabeled, settings.random_state)
-    copies = find_copies(X[rows], roles.take(rows), settings.random_state)
+    roles = rows.roles
+    used = evaluation_rows(roles, settings.evaluation_unlabeled, settings.random_state)
+    copies = find_copies(X[used], roles.take(used), settings.random_state)
     # a training part needs two rows of every role
-    n_folds = fold_count(roles.take(rows), copies, settings.folds)
+    n_folds = fold_count(roles.take(used), copies, settings.folds)
     if n_folds < 2 or min(n for n in roles.counts if n) < 3:
         findings["auc"] = None
         findings["auc_reason"] = (
@@ -275,13 +349,13 @@ def _judge(
         return None
     quiet = quietly(ranker)
     held_out = cross_fit(
-        quiet, X, roles, rows, n_folds=n_folds, seed=settings.random_state, copies=copies, tick=tick
+        quiet, X, roles, used, n_folds=n_folds, seed=settings.random_state, copies=copies, tick=tick
     )
-    findings["auc_procedure"] = _procedure(n_folds, held_out, roles)
+    findings["auc_procedure"] = _procedure(n_folds, held_out, rows.counts)
     findings["copies"] = copies_findings(held_out)
     findings |= auc_findings(held_out, prior, settings.level)
     findings["review"] = review_findings(
-        held_out, prior, roles.n_unlabeled, settings.top, settings.level
+        held_out, prior, rows.counts.n_unlabeled, settings.top, settings.level
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
     if settings.comparisons:
@@ -301,7 +375,7 @@ def _judge(
     return held_out
 
 
-def _procedure(n_folds: int, held_out: CrossFit, roles: Roles) -> str:
+def _procedure(n_folds: int, held_out: CrossFit, roles: RoleCounts) -> str:
     n_used, identical = held_out.roles.n_unlabeled, held_out.copies.n_rows
     return (
         f"{n_folds} folds by role: the whole selection is repeated without each fold and the fold "

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pnuauc._role_counts import RoleCounts
 from pnuauc._study._crossfit import evaluation_rows
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
@@ -14,7 +15,7 @@ from pnuauc.priors import PRIORS, ClassPrior, default_prior, prior_in_population
 from pnuauc.priors._conversion import prior_in_rows
 from pnuauc.priors._resolve import resolve_prior
 
-__all__ = ["find_prior", "prior_findings"]
+__all__ = ["PRIOR_ROWS", "find_prior", "prior_findings"]
 
 #: Unlabelled rows that an estimate rests on: with few labelled rows more would not sharpen it.
 PRIOR_ROWS = 20_000
@@ -29,8 +30,12 @@ def find_prior(
     method: str = "auto",
     level: float = 0.95,
     random_state: int = 0,
+    n_unlabeled: int | None = None,
 ) -> ClassPrior | None:
-    """The prior as given, or estimated on the rows; None without unlabelled rows."""
+    """The prior as given, or estimated on the rows; None without unlabelled rows.
+
+    ``n_unlabeled`` says how many unlabelled rows there are where these are a draw.
+    """
     if roles.n_unlabeled == 0:
         return None
     if given is not None:
@@ -43,13 +48,14 @@ def find_prior(
     )
     rows = evaluation_rows(roles, PRIOR_ROWS, random_state)
     prior, _ = resolve_prior(estimator, X[rows], roles.take(rows), random_state=random_state)
-    if len(rows) == len(roles):
+    used = roles.take(rows).n_unlabeled
+    if used == (n_unlabeled or roles.n_unlabeled):
         return prior
-    sampled = f"on {PRIOR_ROWS:,} of the unlabelled rows, drawn at random"
+    sampled = f"on {used:,} of the unlabelled rows, drawn at random"
     return replace(prior, source=f"{prior.source} {sampled}")
 
 
-def prior_findings(prior: ClassPrior | None, roles: Roles) -> dict[str, Any] | None:
+def prior_findings(prior: ClassPrior | None, roles: Roles | RoleCounts) -> dict[str, Any] | None:
     """The prior inside U, and what it makes of all rows if U is what was left unlabelled."""
     if prior is None:
         return None

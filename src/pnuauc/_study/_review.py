@@ -30,8 +30,15 @@ def top_rows(
     roles: Roles,
     n_top: int,
     important: list[str] | None = None,
+    *,
+    numbers: NDArray[np.int64] | None = None,
+    usual: Any = None,
 ) -> dict[str, Any]:
     """The unlabelled rows with the highest scores, to review next.
+
+    ``numbers`` are the row numbers to show, from 0, shape (n,); by default the places in the
+    table. ``usual`` are encoded rows whose means stand for a column that says nothing; by default
+    the first unlabelled ones.
 
     Returns
     -------
@@ -39,11 +46,13 @@ def top_rows(
         ``header`` and ``rows`` (row number, ids, score, percentile, a few columns), ``ids`` (names
         of the id columns, whose cells are the text that the table holds), ``columns`` and
         ``cells`` (all columns of each row, as text), ``probability`` (where the model has it) and
-        ``reasons`` (columns whose value puts the row up, the strongest first).
+        ``reasons`` (columns whose value puts the row up, the strongest first). ``places`` are the
+        places of the rows in the table, and no part of the findings.
     """
     rows = roles.unlabeled
     if not len(rows) or n_top < 1:
-        return {"header": [], "rows": [], "ids": [], "columns": [], "cells": [], "reasons": []}
+        nothing = ("header", "rows", "ids", "columns", "cells", "reasons", "places")
+        return {key: [] for key in nothing}
     parts = np.array_split(rows, -(-len(rows) // 65_536))
     scores = np.concatenate([model.score_encoded(_rows(X, part)) for part in parts])
     order = np.argsort(-scores, kind="stable")[:n_top]
@@ -52,12 +61,16 @@ def top_rows(
     names = [] if ids is None else ids.column_names
     named = [[_text(v) for v in ids.column(name).take(chosen).to_pylist()] for name in names]
     used = [c.name for c in model.encoder.columns_]
-    listed = used[:_LISTED_COLUMNS]
-    values = {name: table.column(name).take(chosen).to_pylist() for name in listed}
+    values = (
+        _sparse_cells(table, chosen)
+        if model.encoder.is_sparse
+        else {name: table.column(name).take(chosen).to_pylist() for name in used[:_LISTED_COLUMNS]}
+    )
+    listed = list(values)
     shown = listed[:_SHOWN_COLUMNS]
     lines = [
         [
-            int(row) + 1,
+            int(row if numbers is None else numbers[row]) + 1,
             *(column[i] for column in named),
             float(best[i]),
             float(percent[i]),
@@ -65,17 +78,27 @@ def top_rows(
         ]
         for i, row in enumerate(chosen)
     ]
-    reasons = _reasons(model, _rows(X, chosen), _rows(X, rows[:5000]), important or used)
+    usual = _rows(X, rows[:5000]) if usual is None else usual
+    reasons = _reasons(model, _rows(X, chosen), usual, important or used)
     return {
         "header": ["row", *names, "score", "percentile", *shown],
         "rows": lines,
         "ids": list(names),
         "columns": listed,
-        "n_columns": len(used),
+        "n_columns": len(used) or len(listed),
         "cells": [[_text(values[name][i]) for name in listed] for i in range(len(chosen))],
         "probability": _probability(model, best),
         "reasons": [_spelled(found, values, i) for i, found in enumerate(reasons)],
+        "places": chosen,
     }
+
+
+def _sparse_cells(matrix: Any, rows: NDArray[np.intp]) -> dict[str, list[float]]:
+    """Features that the rows have, those that most of them have first, with their values."""
+    part = matrix[rows].tocsc()
+    counts = np.diff(part.indptr)
+    most = np.argsort(-counts, kind="stable")[: min(_LISTED_COLUMNS, np.count_nonzero(counts))]
+    return {f"feature {j + 1}": part[:, [j]].toarray().ravel().tolist() for j in most}
 
 
 def _rows(X: Any, rows: NDArray[np.intp]) -> Any:

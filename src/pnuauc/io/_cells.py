@@ -20,20 +20,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._dates import DATE_ORDERS, DATES, STRPTIME, parse_dates
+from pnuauc.io._text_parts import (
+    Floats,
+    Mask,
+    cast,
+    fields,
+    fraction,
+    hours_of,
+    integer,
+    matches,
+    to_numpy,
+)
 
 __all__ = [
-    "DATE_ORDERS",
     "MISSING_WORDS",
     "Reading",
     "as_typed",
     "is_form",
     "is_text",
     "parse_booleans",
-    "parse_dates",
     "parse_numbers",
     "recognise",
     "table_decimal",
@@ -49,9 +58,6 @@ MISSING_WORDS = (
 NEARLY_ALL = 0.9
 #: Cells looked at to find the form.
 _LOOKED_AT = 200_000
-
-Mask = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 _BLANK = r"[\s\x{00a0}\x{202f}\x{2009}]"
 _MONEY = r"(?:[$€£¥₹₩₽₺]|R\$|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr\.?|Fr\.|zł)"
@@ -73,25 +79,6 @@ _ISO_DURATION = (
     r"^(?P<sign>[-+]?)P(?:(?P<d>[0-9]{1,9})D)?(?:T(?:(?P<H>[0-9]{1,9})H)?(?:(?P<M>[0-9]{1,9})M)?"
     r"(?:(?P<S>[0-9]{1,9})(?:\.(?P<f>[0-9]{1,9}))?S)?)?$"
 )
-_TIME = (
-    r"(?:(?:T|,?\s+)(?P<H>[0-9]{1,2})(?::(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})"
-    r"(?:[.,](?P<f>[0-9]{1,9}))?)?)?\s*(?P<p>[aApP]\.?[mM]\.?)?)?"
-    r"\s*(?P<z>Z|UTC|[-+][0-9]{2}:?(?:[0-9]{2})?)?$"
-)
-_DATES = {
-    "ymd": r"^(?P<y>[0-9]{4})[-/.](?P<m>[0-9]{1,2})(?:[-/.](?P<d>[0-9]{1,2}))?" + _TIME,
-    "dmy": r"^(?P<d>[0-9]{1,2})[-/. ]+(?P<m>[0-9]{1,2})[-/. ]+(?P<y>[0-9]{4}|[0-9]{2})" + _TIME,
-    "mdy": r"^(?P<m>[0-9]{1,2})[-/](?P<d>[0-9]{1,2})[-/](?P<y>[0-9]{4}|[0-9]{2})" + _TIME,
-    "dby": r"^(?P<d>[0-9]{1,2})[-/. ]+(?P<b>[A-Za-z]{3,9})[-/., ]+(?P<y>[0-9]{4}|[0-9]{2})" + _TIME,
-    "bdy": r"^(?P<b>[A-Za-z]{3,9})\.? (?P<d>[0-9]{1,2})(?:st|nd|rd|th)?,? (?P<y>[0-9]{4})" + _TIME,
-}
-#: What the command line and Python call two of them.
-DATE_ORDERS = {"day-first": "dmy", "month-first": "mdy"}
-#: Two digits of a year are believed only beside two of day and month: 1.2.10 is a version.
-_SHORT_YEAR = r"^[0-9]{2}[-/. ][0-9]{2}[-/. ][0-9]{2}(?:[T ,]|$)"
-_LONG_YEAR = r"[0-9]{4}"
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_STRPTIME = re.compile(r"(?:%[dmyYHMSbBpjTFDR]|[-/:., T]|\\s)+")
 _YES_NO = (("true", "false"), ("yes", "no"), ("y", "n"), ("t", "f"), ("on", "off"))
 _TRUE = {"true", "yes", "y", "t", "on", "1", "1.0"}
 _FALSE = {"false", "no", "n", "f", "off", "0", "0.0"}
@@ -156,8 +143,8 @@ def recognise(
     counted = pc.value_counts(seen)
     cells, weights = counted.field(0), counted.field(1).to_numpy(zero_copy_only=False)
     reading = None
-    digits = _matches("[0-9]", cells)
-    if weights[digits].sum() < NEARLY_ALL * weights.sum() and not _matches("[iI]nf", cells).any():
+    digits = matches("[0-9]", cells)
+    if weights[digits].sum() < NEARLY_ALL * weights.sum() and not matches("[iI]nf", cells).any():
         return _yes_no_form(cells, weights)  # words: no form of numbers or dates need be tried
     if date_format is not None and "%" in date_format:  # 20240131 is a number to anyone else
         reading = _date_form(cells, weights, date_format, present, name)
@@ -183,12 +170,6 @@ def _written(reading: Reading, values: Any) -> Mask:
     return ~np.isnan(parse_numbers(reading.form, values))
 
 
-def _matches(pattern: str, values: Any) -> Mask:
-    pc = need("pyarrow.compute")
-    found = pc.fill_null(pc.match_substring_regex(values, pattern), False)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
-
-
 def _reading(
     kind: str, form: str, good: Mask, cells: Any, weights: Any, words: str
 ) -> Reading | None:
@@ -209,25 +190,25 @@ def _pattern(decimal: str, thousands: str) -> str:
     group = _BLANK if thousands == " " else "[']" if thousands == "'" else re.escape(thousands)
     whole = rf"(?:[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+|[0-9]+)" if thousands else "[0-9]+"
     number = rf"(?:{whole}(?:{mark}[0-9]*)?|{mark}[0-9]+){_EXPONENT}"
-    sign, money = r"[-+\x{2212}]?", rf"(?:{_MONEY}{_BLANK}*)?"
-    return rf"^{sign}{money}{sign}{number}{_BLANK}*(?:%|{_MONEY})?$"
+    sign, money = r"[-+\x{2212}]?", rf"{_MONEY}{_BLANK}*"
+    return rf"^(?:{sign}(?:{money})?|{money}{sign}){number}{_BLANK}*(?:%|{_MONEY})?$"
 
 
 def _numbers_form(cells: Any, weights: Any, decimal: str | None) -> Reading | None:
     """The marks by which most cells are numbers; leading zeros make codes of them."""
     if not len(weights):
         return None
-    plain = _matches(_PLAIN, cells)
+    plain = matches(_PLAIN, cells)
     if plain.any() and _are_codes(cells, weights):
         return None
     known = [marks for marks in _MARKS if decimal in (None, marks[0])]
-    candidates = [(f"n{a}{b}", _matches(_pattern(a, b), cells)) for a, b in known]
+    candidates = [(f"n{a}{b}", matches(_pattern(a, b), cells)) for a, b in known]
     if decimal != ",":
         candidates.insert(0, ("", plain))
     form, good = max(candidates, key=lambda c: weights[c[1]].sum())
     if decimal == "," and weights[good].sum() < NEARLY_ALL * weights.sum():
         form, good = "", plain  # dots that are no thousands marks are decimal points
-    if decimal == "," and not _matches("[.,'%]|" + _MONEY + "|" + _BLANK, cells).any():
+    if decimal == "," and not matches("[.,'%]|" + _MONEY + "|" + _BLANK, cells).any():
         form, good = "", plain
     return _reading("number", form, good, cells, weights, _number_words(form, cells, good))
 
@@ -237,7 +218,7 @@ def _number_words(form: str, cells: Any, good: Mask) -> str:
         return ""
     shown = cells.filter(need("pyarrow").array(good))
     signs = {"percents": "%", "amounts of money": _MONEY}
-    found = [word for word, sign in signs.items() if _matches(sign, shown).any()]
+    found = [word for word, sign in signs.items() if matches(sign, shown).any()]
     marks = {"n,": "a decimal comma", "n,.": "a decimal comma", "n, ": "a decimal comma"}
     word = marks.get(form) or ("thousands marks" if form[2:] else "")
     return f"{' and '.join(found) or 'numbers'}{f' with {word}' if word else ''}"
@@ -246,11 +227,11 @@ def _number_words(form: str, cells: Any, good: Mask) -> str:
 def _are_codes(cells: Any, weights: Any) -> bool:
     """Whether zeros in front belong to the value: 1% of the cells have them or all are as long."""
     pc = need("pyarrow.compute")
-    zeros = _matches(_CODE, cells)
+    zeros = matches(_CODE, cells)
     if not zeros.any():
         return False
     lengths = pc.min_max(pc.utf8_length(cells)).as_py()
-    digits = _matches("^[0-9]+$", cells)
+    digits = matches("^[0-9]+$", cells)
     return bool(
         weights[zeros].sum() >= 0.01 * weights.sum()
         or (digits.all() and lengths["min"] == lengths["max"])
@@ -262,10 +243,10 @@ def table_decimal(columns: Iterable[Any]) -> str | None:
     sure = r"(?:[0-9],[0-9]{1,2}$|[0-9],[0-9]{1,2}[^0-9]|[0-9]{4},[0-9]|^[-+]?0,|,[0-9]{4})"
     for values in columns:
         head = tidy(values.slice(0, 1000)).drop_null()
-        if not len(head) or not _matches(",", head).any():
+        if not len(head) or not matches(",", head).any():
             continue
-        comma = _matches(_pattern(",", ""), head) | _matches(_pattern(",", "."), head)
-        if comma.mean() >= NEARLY_ALL and (comma & _matches(sure, head)).mean() >= 0.1:
+        comma = matches(_pattern(",", ""), head) | matches(_pattern(",", "."), head)
+        if comma.mean() >= NEARLY_ALL and (comma & matches(sure, head)).mean() >= 0.1:
             return ","
     return None
 
@@ -283,74 +264,28 @@ def parse_numbers(form: str, values: Any) -> Floats:
     values = pc.if_else(good, values, pa.scalar(None, values.type))
     if not form:
         # arrow's parser knows no leading plus
-        return _cast(pc.replace_substring_regex(values, pattern=r"^\+", replacement=""))
-    percent = _matches("%", values)
+        return cast(pc.replace_substring_regex(values, pattern=r"^\+", replacement=""))
+    percent = matches("%", values)
     values = pc.replace_substring_regex(values, pattern=rf"{_MONEY}|{_BLANK}|[%+']", replacement="")
     values = pc.replace_substring(values, pattern="\u2212", replacement="-")
     if form[2:] in {",", "."}:
         values = pc.replace_substring(values, pattern=form[2:], replacement="")
     if form[1] == ",":
         values = pc.replace_substring(values, pattern=",", replacement=".")
-    numbers = _cast(values)
+    numbers = cast(values)
     return np.where(percent, numbers / 100.0, numbers)
 
 
-def _cast(values: Any) -> Floats:
-    pa = need("pyarrow")
-    return _to_numpy(values.cast(pa.float64()))
-
-
-def _to_numpy(values: Any) -> NDArray[Any]:
-    pa = need("pyarrow")
-    if isinstance(values, pa.ChunkedArray):
-        return np.asarray(values.to_numpy())
-    return np.asarray(values.to_numpy(zero_copy_only=False))
-
-
-def _fields(values: Any, pattern: str) -> tuple[dict[str, Any], Mask]:
-    """The named parts of each cell as arrow text ("" where it is not there), and who matches."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    found = pc.extract_regex(values, pattern)
-    good = np.asarray(found.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-    names = [found.type.field(i).name for i in range(found.type.num_fields)]
-    parts = {name: pc.struct_field(found, [name]).cast(pa.string()) for name in names}
-    return {name: pc.fill_null(part, "") for name, part in parts.items()}, good
-
-
-def _integer(texts: Any, default: int = 0) -> NDArray[np.int64]:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
-    filled = pc.if_else(pc.equal(texts, ""), str(default), texts)
-    return np.asarray(filled.cast(pa.int64()).to_numpy(zero_copy_only=False))
-
-
-def _fraction(texts: Any) -> Floats:
-    pc = need("pyarrow.compute")
-    return _cast(pc.binary_join_element_wise("0.", texts, "0", ""))
-
-
-def _half_days(parts: dict[str, Any]) -> NDArray[np.int64]:
-    """Hours on a clock of 24, whether or not a cell says am or pm."""
-    pc = need("pyarrow.compute")
-    hours = _integer(parts["H"])
-    if "p" not in parts:
-        return hours
-    half = np.asarray(pc.utf8_lower(pc.utf8_slice_codeunits(parts["p"], 0, 1)).to_pylist())
-    hours = np.where((half == "a") & (hours == 12), 0, hours)
-    return np.where((half == "p") & (hours < 12), hours + 12, hours)
-
-
 def _seconds(values: Any, pattern: str) -> Floats:
-    parts, good = _fields(values, pattern)
-    whole = 3600 * _half_days(parts) + 60 * _integer(parts["M"]) + _integer(parts["S"])
-    total = whole + _fraction(parts["f"])
+    parts, good = fields(values, pattern)
+    whole = 3600 * hours_of(parts) + 60 * integer(parts["M"]) + integer(parts["S"])
+    total = whole + fraction(parts["f"])
     if "d" in parts:
-        minus = _to_numpy(need("pyarrow.compute").equal(parts["sign"], "-"))
-        days = 86_400.0 * _integer(parts["d"])
+        minus = to_numpy(need("pyarrow.compute").equal(parts["sign"], "-"))
+        days = 86_400.0 * integer(parts["d"])
         # pandas writes -2 days +01:00:00: only the days are negative; ISO negates the whole
         total = np.where(minus, -days + (total if "minus" in parts else -total), days + total)
-    return np.where(good & _matches("[0-9]", values), total, np.nan)
+    return np.where(good & matches("[0-9]", values), total, np.nan)
 
 
 def as_typed(values: Any) -> Any:
@@ -359,11 +294,11 @@ def as_typed(values: Any) -> Any:
     present = values.drop_null()
     if not len(present):
         return values
-    if _matches(_PLAIN, present.slice(0, 100)).all() and _matches(_PLAIN, present).all():
-        if _matches(_CODE, present).any():
+    if matches(_PLAIN, present.slice(0, 100)).all() and matches(_PLAIN, present).all():
+        if matches(_CODE, present).any():
             return values
         unsigned = pc.replace_substring_regex(values, pattern=r"^\+", replacement="")
-        whole = _matches("^[-+]?[0-9]{1,18}$", present).all()
+        whole = matches("^[-+]?[0-9]{1,18}$", present).all()
         return unsigned.cast(pa.int64() if whole else pa.float64())
     if pc.all(pc.is_in(pc.utf8_lower(present), pa.array(["true", "false"], values.type))).as_py():
         return pc.equal(pc.utf8_lower(values), "true")
@@ -403,7 +338,7 @@ def parse_booleans(values: Any) -> Floats:
     pa, pc = need("pyarrow"), need("pyarrow.compute")
     words = pc.utf8_lower(values)
     true, false = (
-        _to_numpy(pc.is_in(words, pa.array(sorted(known), words.type)).cast(pa.uint8()))
+        to_numpy(pc.is_in(words, pa.array(sorted(known), words.type)).cast(pa.uint8()))
         for known in (_TRUE, _FALSE)
     )
     return np.where(true == 1, 1.0, np.where(false == 1, 0.0, np.nan))
@@ -419,7 +354,7 @@ def _date_form(
         good = parse_dates(date_format, cells)[1]
         words = f"dates written {date_format}"
         return _reading("date", date_format, good, cells, weights, words)
-    found = {form: parse_dates(form, cells)[1] for form in _DATES}
+    found = {form: parse_dates(form, cells)[1] for form in DATES}
     best = max(found, key=lambda form: weights[found[form]].sum())
     if best not in {"dmy", "mdy"}:
         words = "dates" if best != "ymd" else ""
@@ -449,61 +384,9 @@ def _which_first(name: str, cell: str) -> str:
 def is_form(kind: str, form: str) -> bool:
     """Whether a column of that kind can have the form; whoever wrote it down."""
     if kind == "date":
-        return form in {"", *_DATES} or (
-            "%" in form and len(form) <= 60 and _STRPTIME.fullmatch(form) is not None
+        return form in {"", *DATES} or (
+            "%" in form and len(form) <= 60 and STRPTIME.fullmatch(form) is not None
         )
     if kind == "number":
         return form in {"", "clock", "duration", *(f"n{a}{b}" for a, b in _MARKS)}
     return form == ""
-
-
-def parse_dates(form: str, values: Any) -> tuple[NDArray[np.int64], Mask]:
-    """Microseconds since 1970 (UTC) of tidy text, and which cells are such dates; shapes (n,).
-
-    Cells without a time zone count as UTC.
-    """
-    if form.startswith("%") or "%" in form:
-        return _parse_strptime(form, values)
-    parts, good = _fields(values, _DATES[form or "ymd"])
-    if "b" in parts:
-        month = _month_numbers(parts["b"])
-    else:
-        month = _integer(parts["m"])
-    year, day = _integer(parts["y"]), _integer(parts["d"], default=1)
-    if form in {"dmy", "mdy"}:
-        good &= _matches(_LONG_YEAR, values) | _matches(_SHORT_YEAR, values)
-        if form == "mdy":
-            good &= ~_matches(r"^[0-9]+\.", values)
-    year = np.where(year < 69, year + 2000, np.where(year < 100, year + 1900, year))
-    good &= (month >= 1) & (month <= 12) & (day >= 1)
-    months = (12 * (year - 1970) + np.where(good, month, 1) - 1).astype("M8[M]")
-    days = months.astype("M8[D]") + (day - 1).astype("m8[D]")
-    good &= days < (months + np.timedelta64(1, "M")).astype("M8[D]")
-    hour, minute, second = _half_days(parts), _integer(parts["M"]), _integer(parts["S"])
-    good &= (hour < 24) & (minute < 60) & (second < 61)
-    micros = np.rint(1e6 * _fraction(parts["f"])).astype(np.int64)
-    seconds = 3600 * hour + 60 * (minute - _offset_minutes(parts["z"])) + second
-    total = days.astype(np.int64) * 86_400_000_000 + seconds * 1_000_000 + micros
-    return np.where(good, total, 0), good
-
-
-def _month_numbers(names: Any) -> NDArray[np.int64]:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
-    short = pc.utf8_slice_codeunits(pc.utf8_lower(names), 0, 3)
-    places = pc.fill_null(pc.index_in(short, pa.array(_MONTHS, short.type)), -1)
-    return np.asarray(places.to_numpy(zero_copy_only=False)).astype(np.int64) + 1
-
-
-def _offset_minutes(zones: Any) -> NDArray[np.int64]:
-    """Minutes east of Greenwich of Z, +02:00, -0530."""
-    pc = need("pyarrow.compute")
-    parts, _ = _fields(zones, r"^(?P<s>[-+]?)(?P<h>[0-9]{2}):?(?P<m>[0-9]{2})?$")
-    minutes = 60 * _integer(parts["h"]) + _integer(parts["m"])
-    return np.where(_to_numpy(pc.equal(parts["s"], "-")), -minutes, minutes)
-
-
-def _parse_strptime(form: str, values: Any) -> tuple[NDArray[np.int64], Mask]:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
-    stamps = pc.strptime(values, format=form, unit="us", error_is_null=True)
-    good = np.asarray(_to_numpy(stamps.is_valid()), dtype=bool)
-    return _to_numpy(pc.fill_null(stamps.cast(pa.int64()), 0)), good

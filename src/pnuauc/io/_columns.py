@@ -15,11 +15,11 @@ from pnuauc.io._cells import (
     is_form,
     is_text,
     parse_booleans,
-    parse_dates,
     parse_numbers,
     recognise,
     tidy,
 )
+from pnuauc.io._dates import parse_dates
 
 __all__ = [
     "DATE_PARTS",

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._cells import DATE_ORDERS, is_form, is_text, table_decimal
+from pnuauc.io._cells import is_form, is_text, table_decimal
 from pnuauc.io._columns import Column, classify, numbers, strings
+from pnuauc.io._dates import DATE_ORDERS
 from pnuauc.io._encoding import Encoding, SparseEncoding, check_view, encoding_from_spec
 from pnuauc.io._frames import as_table
 

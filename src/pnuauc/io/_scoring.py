@@ -69,6 +69,15 @@ class ScoreSummary:
     new_categories: dict[str, set[str]] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
 
+    def joined(self, other: ScoreSummary) -> ScoreSummary:
+        """The summary of both."""
+        counts = ("n_rows", "n_positive", "n_written", "n_formulas")
+        fresh = {name: set(levels) for name, levels in self.new_categories.items()}
+        for name, levels in other.new_categories.items():
+            fresh.setdefault(name, set()).update(levels)
+        sums = {name: getattr(self, name) + getattr(other, name) for name in counts}
+        return ScoreSummary(**sums, new_categories=fresh, kept=self.kept or other.kept)
+
     def add(self, scores: Any, fresh: dict[str, set[str]]) -> None:
         self.n_rows += len(scores)
         self.n_positive += int(np.count_nonzero(scores > 0))
@@ -78,9 +87,66 @@ class ScoreSummary:
                 known |= levels
 
 
+@dataclass(frozen=True)
+class _Path:
+    """One file to score."""
+
+    path: str | os.PathLike[str]
+    options: ReadOptions | None
+
+    @property
+    def name(self) -> str:
+        return self.options.name if self.options and self.options.name else str(self.path)
+
+    @property
+    def kind(self) -> str:
+        return detect_format(self.path, self.options)
+
+    def names(self) -> list[str]:
+        return column_names(self.path, self.options)
+
+    def batches(
+        self, model: TableModel, columns: Sequence[str] | None, kept: Sequence[str]
+    ) -> Iterator[tuple[Any, str, int]]:
+        # of CSV only features that are plain numbers are parsed; all else comes as it is written
+        floats = [
+            c.name
+            for c in model.encoder.columns_
+            if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
+        ]
+        width = model.encoder.n_features_in_ if model.encoder.is_sparse else None
+        done = 0
+        for batch in iter_batches(
+            self.path, columns, self.options, floats=floats, n_features=width
+        ):
+            yield batch, self.name, done
+            done += batch[0].shape[0] if isinstance(batch, tuple) else batch.num_rows
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A table in several files to score (see :mod:`pnuauc._sources`)."""
+
+    source: Any
+    kind = "files"
+
+    @property
+    def name(self) -> str:
+        return str(self.source.name)
+
+    def names(self) -> list[str]:
+        return list(self.source.schema.names)
+
+    def batches(
+        self, model: TableModel, columns: Sequence[str] | None, kept: Sequence[str]
+    ) -> Iterator[tuple[Any, str, int]]:
+        for batch in self.source.select(columns).batches():
+            yield batch.table, batch.name, batch.first_row
+
+
 def score_file(
     model: TableModel,
-    source: str | os.PathLike[str],
+    source: Any,
     target: str | os.PathLike[str] | IO[bytes],
     *,
     choice: OutputChoice | None = None,
@@ -94,37 +160,30 @@ def score_file(
 
     Parameters
     ----------
+    source : a path, or a table in files (:mod:`pnuauc._sources`)
     target : a path, or a binary stream that gets CSV
     choice : which rows and columns, in which order
     n_threads : threads that score
     tell : called with the number of rows done
     """
     choice = choice or OutputChoice()
-    name = options.name if options and options.name else str(source)
+    rows = _Source(source) if hasattr(source, "schema") else _Path(source, options)
     if not hasattr(target, "write"):
         output_format(target)
-        if os.path.exists(target) and os.path.samefile(source, target):
+        if isinstance(rows, _Path) and os.path.exists(target) and os.path.samefile(source, target):
             raise InputError(f"'{target}' is the table itself; name another output.")
-    if (detect_format(source, options) == "libsvm") != model.encoder.is_sparse:
+    if (rows.kind == "libsvm") != model.encoder.is_sparse:
         known = "a LIBSVM file" if model.encoder.is_sparse else "a table with named columns"
-        raise InputError(f"The model was fitted on {known}; '{name}' is not one.")
-    kept, columns = _columns_to_read(model, source, name, choice.keep, options)
+        raise InputError(f"The model was fitted on {known}; '{rows.name}' is not one.")
+    kept, columns = _columns_to_read(model, rows, choice.keep)
     summary = ScoreSummary(kept=tuple(kept))
-    # of CSV only features that are plain numbers are parsed; all else comes as it is written
-    floats = [
-        c.name
-        for c in model.encoder.columns_
-        if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
-    ]
-    width = model.encoder.n_features_in_ if model.encoder.is_sparse else None
-    batches = iter_batches(source, columns, options, floats=floats, n_features=width)
     with _opened(target) as (stream, path):
         sink = _Sink(TableWriter(stream, path), choice)
         # rows of these formats have types of their own, and one output column has one
-        as_text = detect_format(source, options) in {"jsonl", "excel"}
-        for batch in _read_ahead(batches):
+        as_text = rows.kind in {"jsonl", "excel"}
+        for batch, name, first in _read_ahead(rows.batches(model, columns, kept)):
             try:
-                scores = _score_batch(model, batch, summary, n_threads)
+                scores = _score_batch(model, batch, first, summary, n_threads)
             except CellError as error:
                 raise CellError(f"'{name}': {error}", about=error.about) from error
             copied = {name: batch.column(name) for name in kept}
@@ -134,7 +193,7 @@ def score_file(
             if tell:
                 tell(summary.n_rows)
         if summary.n_rows == 0:
-            raise InputError(f"'{name}' has a header but no rows.")
+            raise InputError(f"'{rows.name}' has a header but no rows.")
         summary.n_written = sink.close()
         summary.n_formulas = sink.n_formulas
     return summary
@@ -210,16 +269,12 @@ class _Sink:
 
 
 def _columns_to_read(
-    model: TableModel,
-    source: Any,
-    name: str,
-    keep: Sequence[str] | None,
-    options: ReadOptions | None,
+    model: TableModel, rows: _Path | _Source, keep: Sequence[str] | None
 ) -> tuple[list[str], list[str] | None]:
     """(columns to copy, columns to read); LIBSVM has neither."""
     if model.encoder.is_sparse:
         return [], None
-    names = column_names(source, options)
+    names, name = rows.names(), rows.name
     model.encoder.check_columns(names)
     there = set(names)
     if keep is None:
@@ -238,11 +293,13 @@ def _columns_to_read(
     return kept, list(dict.fromkeys([*kept, *(c.name for c in model.encoder.columns_)]))
 
 
-def _score_batch(model: TableModel, batch: Any, summary: ScoreSummary, n_threads: int) -> Any:
+def _score_batch(
+    model: TableModel, batch: Any, first_row: int, summary: ScoreSummary, n_threads: int
+) -> Any:
     if model.encoder.is_sparse:
         X, fresh = model.encode(batch[0]), {}
     else:
-        X = model.encode(batch, summary.n_rows)
+        X = model.encode(batch, first_row)
         fresh = model.encoder.new_categories(batch)
     scores = model.score_encoded(X, n_threads)
     summary.add(scores, fresh)

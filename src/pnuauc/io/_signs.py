@@ -38,15 +38,19 @@ def written_by_us(path: str | os.PathLike[str]) -> bool:
         return f'name="generator" content="{SIGN}' in start
     if start.lstrip().startswith("{"):
         return f'"{SIGN}":' in start
-    return _has_scores(text)
+    return _has_scores(text, where)
 
 
-def _has_scores(text: str) -> bool:
-    """Whether a line of names ends with what scoring adds."""
+def _has_scores(text: str, path: Path) -> bool:
+    """Whether a line of names ends with what scoring adds, or has two of it, in any order.
+
+    One is enough in a file that is named as scores are by default.
+    """
+    enough = 1 if ".scored." in path.name else 2
     header = text.splitlines()[0] if text.splitlines() else ""
     for delimiter in (",", "\t"):
         names = [name.strip().strip('"') for name in header.split(delimiter)]
-        if names[-1] in _ADDED or {"row", "score", "percentile", "reason"} <= set(names):
+        if names[-1] in _ADDED or len(_ADDED.intersection(names)) >= enough:
             return True
     return False
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import json
 import os
 import secrets
 import shutil
@@ -29,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from pnuauc._json import exact_json
 from pnuauc.exceptions import OutputError
 from pnuauc.io import _after_kill
 from pnuauc.io._after_kill import finish_commits, lock, lstat
@@ -222,7 +222,8 @@ def _write_journals(drafts: list[_Draft], folders: list[Path], written: list[Pat
     ]
     for path, content in [*((other, os.fspath(main)) for other in others), (main, names)]:
         written.insert(0, path)
-        _write_journal(path, json.dumps(content).encode("ascii"))
+        # names in another encoding hold lone surrogates, which json.loads takes back
+        _write_journal(path, exact_json(content).encode("utf-8", "surrogatepass"))
         _sync([path.parent])
 
 

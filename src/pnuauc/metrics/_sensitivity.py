@@ -56,6 +56,18 @@ def prior_sensitivity(
         Shares of positives **inside the unlabelled rows**; 0.02, 0.04, ..., 0.5 by default.
     """
     counts = ScoreCounts.from_rows(y, scores, **label_codes)
+    return sensitivity_from_counts(counts, priors, method, level, variance_factor=variance_factor)
+
+
+def sensitivity_from_counts(
+    counts: ScoreCounts,
+    priors: ArrayLike | None = None,
+    method: str = "auto",
+    level: float = 0.95,
+    *,
+    variance_factor: float = 1.0,
+) -> PriorSensitivity:
+    """As :func:`prior_sensitivity`, from the merged counts of blocks or shards."""
     grid = np.linspace(0.02, 0.5, 25) if priors is None else np.asarray(priors, dtype=float)
     if grid.ndim != 1 or len(grid) == 0:
         raise ValueError("priors must be a one-dimensional list of at least one prior.")

@@ -1,0 +1,129 @@
+"""A column of labels of any library as plain values, before anybody asks what they mean."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+
+from pnuauc.exceptions import InputError
+
+__all__ = ["as_column", "as_list", "distinct", "refuse_calibration"]
+
+
+def as_column(y: Any) -> NDArray[Any]:
+    """One-dimensional numpy array; foreign series become numbers where they can, else objects."""
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: "
+            "pass labels 1 (positive), 0 (negative) and -1 or missing (unlabelled)."
+        )
+    dtype = getattr(y, "dtype", None)
+    if isinstance(y, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(y)
+        y = y.data.astype(object)
+        y[masked] = None
+    elif not isinstance(y, np.ndarray) and dtype is not None and hasattr(y, "to_numpy"):
+        # pandas extension dtypes print NA, polars has no object cast: ask for plain objects
+        if isinstance(dtype, np.dtype):
+            y = y.to_numpy()
+        else:
+            y = np.array(y.to_list() if hasattr(y, "to_list") else list(y), dtype=object)
+    elif hasattr(y, "to_pylist"):
+        y = np.array(y.to_pylist(), dtype=object)
+    elif not isinstance(y, np.ndarray):
+        if not hasattr(y, "__len__") and not hasattr(y, "__array__"):
+            raise ValueError(
+                f"y must be a one-dimensional array of labels, got {type(y).__name__}."
+            )
+        items = list(y) if not hasattr(y, "__array__") else np.asarray(y)
+        if isinstance(items, list) and any(isinstance(v, str) or v is None for v in items):
+            y = np.array(items, dtype=object)  # np.array([1, None, "a"]) would turn all to text
+        else:
+            y = np.asarray(items)
+    if y.dtype.kind == "c":
+        raise ValueError("Complex data not supported: labels y must not be complex numbers.")
+    return np.asarray(column_or_1d(y, dtype=None, warn=True))
+
+
+def distinct(y: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp], NDArray[np.bool_]]:
+    """Distinct non-missing values, each row's place among them, and the mask of missing rows.
+
+    A missing row points one past the last value.
+    """
+    if y.dtype.kind in "biuf":
+        missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+        if y.dtype.kind == "f" and np.isinf(y).any():
+            raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
+        seen = np.unique(y[~missing])
+        if y.dtype.kind == "f" and np.any(seen != np.floor(seen)):
+            raise ValueError(
+                "Unknown label type: continuous. y must hold labels, for example 1 (positive), "
+                "0 (negative) and -1 or missing (unlabelled)."
+            )
+        index: NDArray[np.intp] = np.full(len(y), len(seen), dtype=np.intp)
+        if len(seen) <= 8:  # one comparison per value beats sorting the rows, by far
+            for place, value in enumerate(seen):
+                index[y == value] = place
+        else:
+            index[~missing] = np.searchsorted(seen, y[~missing])
+        return seen.tolist(), index, missing  # plain Python values, for messages and classes
+    places: dict[Any, int] = {}
+    index = np.empty(len(y), dtype=np.intp)
+    for i, value in enumerate(y.tolist()):
+        if _is_missing(value):
+            index[i] = -1
+        else:
+            try:
+                index[i] = places.setdefault(value, len(places))
+            except TypeError:
+                raise ValueError(
+                    f"y holds a {type(value).__name__} in row {i}; labels must be numbers, "
+                    "booleans or strings."
+                ) from None
+    missing = index == -1
+    index[missing] = len(places)
+    numbers = [v for v in places if isinstance(v, (float, np.floating))]
+    if any(np.isinf(v) for v in numbers):
+        raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
+    if any(v != int(v) for v in numbers):
+        raise ValueError("Unknown label type: continuous. y must hold labels, not measurements.")
+    return list(places), index, missing
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be a truth value
+        return True
+
+
+def as_list(label: Any) -> list[Any]:
+    if label is None:
+        return []
+    if isinstance(label, (str, bytes)) or not isinstance(label, Iterable):
+        return [label]
+    return list(label)
+
+
+def refuse_calibration() -> None:
+    """Raise if scikit-learn's calibration is calling: it takes -1 for a third class.
+
+    It fits with the labels as they are, and then holds the scores against three classes of which
+    the model has two: probabilities of the wrong class, without a word. What it is given cannot
+    tell that; only who is calling can.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.calibration":
+            raise InputError(
+                "CalibratedClassifierCV takes unlabelled rows for a third class: fit the model "
+                "first, and calibrate FrozenEstimator(model) on the labelled rows."
+            )
+        frame = frame.f_back
