@@ -126,7 +126,7 @@ def _one_fit(drawn: Table, options: dict[str, Any]) -> dict[str, Any]:
 
     def scores(rows: Any) -> NDArray[Any]:
         table = pa.table({name: np.asarray(rows[:, j], float) for j, name in enumerate(names)})
-        return np.asarray(study.ranker.decision_function(study.encoder.transform(table)))
+        return np.asarray(study.model.score(table))
 
     of_test = scores(X_test)
     truth, error = _auc(of_test[y_test == 1], of_test[y_test == 0])

@@ -15,8 +15,9 @@ from pnuauc.exceptions import InputError
 from pnuauc.labels import UNLABELED, Roles
 from pnuauc.metrics._compare import LabeledPairs, PairCounts
 from pnuauc.metrics._counts import ScoreCounts, check_scores
+from pnuauc.metrics._estimate import unbiased_auc
 
-__all__ = ["SCORE", "SECOND_SCORE", "count_pairs", "count_scores"]
+__all__ = ["SCORE", "SECOND_SCORE", "count_pairs", "count_scores", "unbiased_score"]
 
 SCORE, SECOND_SCORE = "score", "second_score"
 
@@ -38,6 +39,13 @@ def count_pairs(source: Source, **label_codes: Any) -> tuple[LabeledPairs, PairC
     nothing = labeled.count(np.empty(0), np.empty(0))
     count = functools.partial(_count_both, codes=codes, labeled=labeled)
     return labeled, source.fold(count, operator.add, nothing)
+
+
+def unbiased_score(counts: ScoreCounts, prior: Any, method: str = "auto") -> float:
+    """What ranks models: the unbiased AUC, without a prior the share of pairs won."""
+    if method == "auto" and prior is None and not (counts.n_positive and counts.n_negative):
+        method = "pu_raw" if counts.n_positive else "nu_raw"
+    return unbiased_auc(counts, prior, method)
 
 
 def _labelled(

@@ -17,7 +17,6 @@ from pnuauc.baselines import LabeledOnly
 from pnuauc.metrics import compare_auc
 
 __all__ = [
-    "add_reasons",
     "committee_findings",
     "labelled_only",
     "quietly",
@@ -65,7 +64,7 @@ def quietly(ranker: Any) -> Any:
 def labelled_only(quiet: Any) -> Any:
     """The same ranker without unlabelled rows."""
     if isinstance(quiet, AutoAUCClassifier):
-        return LabeledOnly(clone(quiet).set_params(prior=None))
+        return clone(quiet).set_params(prior=None, max_unlabeled=0)
     return clone(quiet).set_params(risk="pn", prior=None)
 
 
@@ -115,18 +114,3 @@ def rival_findings(
         line = {"name": name, "auc": pair.value_b, "committee": pair.value_a}
         found.append(line | {key: getattr(pair, key) for key in ("difference", "low", "high")})
     return found
-
-
-def add_reasons(top: dict[str, Any], ranker: Any, X: Any, encoder: Any) -> None:
-    """A last column for the rows to review: the table columns that move their scores most.
-
-    ``X`` are these rows, encoded.
-    """
-    if not top["rows"] or not isinstance(ranker, AutoAUCClassifier) or encoder.is_sparse:
-        return
-    groups = {name: columns for name, columns in encoder.groups_.items() if len(columns)}
-    found = ranker.reasons(X, groups=groups)
-    top["header"] = [*top["header"], "reasons"]
-    for line, reasons in zip(top["rows"], found, strict=True):
-        told = [f"{r.column} {'+' if r.effect > 0 else '−'}" for r in reasons if r.effect]
-        line.append(", ".join(told))

@@ -168,7 +168,7 @@ def _wait(client: Any, futures: list[Any]) -> None:
             raise _scheduler_lost(error) from error
         try:
             workers = client.nthreads()
-        except OSError as error:
+        except (OSError, AttributeError) as error:  # the client has closed its end
             raise _scheduler_lost(error) from error
         if workers:
             last_seen = time.monotonic()
