@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from experiments.config import Config, Experiment, Setting
+from experiments.figures import pyplot, save
 from experiments.kinds import Kind
 from experiments.rankers import COLUMNS, fit_key, run
 from experiments.summary import finished, markdown_table
@@ -131,24 +133,64 @@ def _cells(experiment: Experiment, scores: Scores) -> str:
     return head + ("\n\n" + markdown_table(lines) if lines else "")
 
 
+def _said(experiment: Experiment, results: Path) -> list[tuple[str, str, dict[str, Any]]]:
+    """(data set, setting, what the committee said of U) of every trial."""
+    rows = [row for row in finished(experiment, results) if row["method"] == "auto"]
+    return [(row["data_set"], row["setting"], json.loads(row["chosen"])) for row in rows]
+
+
 def _coverage(experiment: Experiment, results: Path) -> str:
     """Share of trials in which the true number of positives lay in its stated 90% interval."""
-    found: dict[tuple[str, int], list[bool]] = {}
-    for row in finished(experiment, results):
-        if row["method"] == "auto":
-            for k, _, low, high, truth in json.loads(row["chosen"])["top"]:
-                found.setdefault((row["setting"], k), []).append(low <= truth <= high)
-    if not found:
-        return ""
+    said = _said(experiment, results)
+    parts = {_short(s): [c for _, key, c in said if key == s.key] for s in experiment.settings}
+    parts |= {name: [c for d, _, c in said if d == name] for name in experiment.data_sets}
     lines = []
-    for setting in experiment.settings:
-        line: dict[str, object] = {"setting": _short(setting)}
-        for k in sorted({k for _, k in found}):
-            hits = found.get((setting.key, k), [])
+    for name, chosen in parts.items():
+        line: dict[str, object] = {"setting or set": name}
+        for place, k in enumerate((20, 100, 500)):
+            tops = [c["top"][place] for c in chosen if len(c["top"]) > place]
+            hits = [low <= truth <= high for _, _, low, high, truth in tops]
             line[f"top {k}"] = f"{100 * np.mean(hits):.0f}% of {len(hits)}" if hits else ""
         lines.append(line)
-    return "Stated 90% interval of the positives in the top of U holds the truth:\n\n" + (
-        markdown_table(lines)
+    if not said:
+        return ""
+    return (
+        "Stated 90% interval of the positives in the top of U holds the truth:\n\n"
+        + markdown_table(lines)
+        + "\n\n"
+        + _curve(experiment, said, results)
+    )
+
+
+def _curve(
+    experiment: Experiment, said: list[tuple[str, str, dict[str, Any]]], results: Path
+) -> str:
+    """NAME_calibration.svg: stated probability against share of positives, by tenths of U."""
+    lines: list[dict[str, object]] = []
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(5, 4.2))
+    axis.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
+    for setting in experiment.settings:
+        curves = [c["curve"] for _, key, c in said if key == setting.key]
+        if curves:
+            stated, true = np.mean(curves, axis=0).T
+            axis.plot(stated, true, marker="o", markersize=3, label=_short(setting))
+            for tenth, (p, share) in enumerate(zip(stated, true, strict=True), start=1):
+                lines.append(
+                    {
+                        "setting": setting.key,
+                        "tenth": tenth,
+                        "stated": f"{p:.3f}",
+                        "true": f"{share:.3f}",
+                    }
+                )
+    axis.set(xlabel="stated probability", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1))
+    axis.legend(fontsize=7)
+    name = f"{experiment.name}_calibration"
+    save(figure, name, lines, results)
+    return (
+        "Stated probability and share of positives in tenths of U by score, mean over trials:\n\n"
+        f"![{name}](figures/{name}.svg)"
     )
 
 

@@ -30,8 +30,6 @@ __all__ = ["RANKERS", "VALIDATION", "data_of", "draw", "paper_grid", "prior_of"]
 Rows = list[dict[str, Any]]
 #: Validation criteria that are stored under another name in the committed results.
 VALIDATION = {"paper": "simple"}
-#: From here on the committee may learn its weights.
-_MANY_LABELS = 400
 
 
 @functools.lru_cache(maxsize=32)
@@ -256,24 +254,27 @@ def _baseline(job: Job, sample: PNUSample) -> Rows:
 def _auto(job: Job, sample: PNUSample) -> Rows:
     """The committee; ``chosen`` holds its weights and what it said of the top of U, and the truth.
 
-    Held-out scores cost as much again and change nothing but the weights, which few labels leave
-    alone: after ``held_out_trials`` trials they are left out there, and the top with them.
+    ``curve``: for ten equal parts of U by score, lowest first, the mean probability stated and the
+    share of positives there is.
     """
     (method,) = job.methods
-    many = job.setting.n_positive + job.setting.n_negative >= _MANY_LABELS
-    held_out = many or job.seed < method.settings["held_out_trials"]
     y = np.where(sample.y == -1, np.nan, sample.y.astype(float))
     start, cpu = time.perf_counter(), time.process_time()
     prior = prior_of(sample.X, y, job)
-    model = AutoAUCClassifier(
-        prior=prior, cv=5 if held_out else 0, verbose=False, random_state=job.seed
-    ).fit(sample.X, y)
+    model = AutoAUCClassifier(prior=prior, verbose=False, random_state=job.seed).fit(sample.X, y)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    top, order = [], np.argsort(-model.decision_function(sample.X[sample.y == -1]), kind="stable")
-    for said in model.top_positives((20, 100, 500)) if held_out else []:
+    chances = model.predict_proba(sample.X[sample.y == -1])[:, 1]
+    order = np.argsort(-model.decision_function(sample.X[sample.y == -1]), kind="stable")
+    top = []
+    for said in model.top_positives((20, 100, 500)):
         truth = int(sample.y_unlabeled[order[: said.k]].sum())
         top.append([said.k, round(said.expected, 2), said.low, said.high, truth])
-    chosen = {"weights": {m.name: round(m.weight, 3) for m in model.members_}, "top": top}
+    curve = [
+        [round(float(values[part].mean()), 4) for values in (chances, sample.y_unlabeled)]
+        for part in np.array_split(order[::-1], 10)
+    ]
+    weights = {m.name: round(m.weight, 3) for m in model.members_}
+    chosen = {"weights": weights, "top": top, "curve": curve}
     return [
         {
             "method": method.name,

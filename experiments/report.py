@@ -41,7 +41,10 @@ def fill(page: Path, config: Config, results: Path) -> bool:
 
     def block(found: re.Match[str]) -> str:
         begin, name, end = found.groups()
-        return f"{begin}\n{show(config[name], results)}\n\n{end}"
+        shown = show(config[name], results)
+        for picture in re.findall(r"\(figures/([\w.]+)\)", shown):
+            _take_picture(results / picture, page.parent)
+        return f"{begin}\n{shown}\n\n{end}"
 
     text = page.read_text(encoding="utf-8")
     filled = _BLOCK.sub(block, text)
@@ -126,10 +129,14 @@ def _body(name: str, config: Config, results: Path, target: Path) -> str:
     picture = results / f"{name}.svg"
     if not picture.exists():
         return "*Not run yet.*"
-    # the documentation is built from its own folder alone, so the picture goes there
-    (target.parent / "figures").mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(picture, target.parent / "figures" / picture.name)
+    _take_picture(picture, target.parent)
     return f"![{name}](figures/{picture.name})\n\n{_numbers(config[name], results)}"
+
+
+def _take_picture(picture: Path, docs: Path) -> None:
+    """The documentation is built from its own folder alone, so the picture goes there."""
+    (docs / "figures").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(picture, docs / "figures" / picture.name)
 
 
 def _numbers(experiment: Experiment, results: Path) -> str:

@@ -124,6 +124,50 @@ def test_score_then_evaluate(folder):
     assert found["scores"]["score"]["auc"]["low"] == pytest.approx(known.low, rel=1e-9)
 
 
+def test_the_default_model_writes_probabilities_and_reasons(tmp_path):
+    """A table with gaps and a long category list: trees read their own view, in the file too."""
+    rng = np.random.default_rng(0)
+    hidden = rng.random(400) < 0.3
+    size = np.where(rng.random(400) < 0.2, None, np.round(rng.normal(size=400) + 2 * hidden, 3))
+    shop = [f"shop {k}" for k in rng.integers(0, 15, 400)]
+    known = [int(v) if i < 60 else None for i, v in enumerate(hidden)]
+    table = pa.table({"size": pa.array(size.tolist()), "shop": shop, "y": pa.array(known)})
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    made = run(
+        "fit",
+        tmp_path / "t.parquet",
+        "-l",
+        "y",
+        "--prior",
+        "0.3",
+        "--folds",
+        "2",
+        "-o",
+        tmp_path / "m",
+    )
+    assert made.exit_code == 0, made.output
+    result = run(
+        "score", tmp_path / "m", tmp_path / "t.parquet", "-o", tmp_path / "s.csv", "--reasons", "2"
+    )
+    assert result.exit_code == 0, result.output
+    out = read_table(tmp_path / "s.csv")
+    chances = ["probability", "probability_low", "probability_high"]
+    assert out.column_names == ["y", "score", "percentile", *chances, "reasons"]
+    value, low, high = (out.column(name).to_numpy() for name in chances)
+    assert ((low <= value) & (value <= high)).all()
+    assert value[60:].mean() == pytest.approx(0.3, abs=0.05)  # the prior
+    order = np.argsort(out.column("score").to_numpy(), kind="stable")
+    assert (np.diff(value[order]) >= -1e-9).all()
+    model = load_model(tmp_path / "m.pnuauc")
+    assert model.scorer.views == ("kernels", "trees")
+    reasons = out.column("reasons").to_pylist()
+    first = int(np.argmax(out.column("score").to_numpy()))
+    assert f"size = {size[first]:.6g} (+" in reasons[first]
+    assert any("size = (missing) (" in told for told in reasons)
+    again = run("score", tmp_path / "m", tmp_path / "t.parquet", "-o", tmp_path / "s.csv")
+    assert again.exit_code == 0, again.output  # its own output may be replaced
+
+
 def write_scores(path, labels):
     rng = np.random.default_rng(0)
     n = len(labels)

@@ -25,7 +25,6 @@ from pnuauc.exceptions import InputError
 from pnuauc.io import (
     OutputChoice,
     ReadOptions,
-    TableModel,
     read_table,
     score_file,
 )
@@ -350,17 +349,35 @@ def test_columns_of_the_output(scored):
         output(scored, columns=["nope"])
 
 
-def test_a_probability_is_written_where_the_model_has_one(scored):
-    model, folder, scores = scored
+def test_a_model_without_probabilities_writes_none(scored):
+    table, _ = output(scored)
+    assert scored[0].probability(scored[2]) is None
+    assert table.column_names == ["id", "y", "score", "percentile"]
 
-    class Knowing(TableModel):
-        def probability(self, scores):
-            return 1 / (1 + np.exp(-scores))
 
-    knowing = Knowing(model.encoder, model.scorer, model.threshold, model.quantiles, model.card)
-    score_file(knowing, folder / "in.parquet", folder / "out.parquet")
-    written = read_table(folder / "out.parquet").column("probability").to_numpy()
-    np.testing.assert_allclose(written, 1 / (1 + np.exp(-scores)))
+@pytest.mark.parametrize("choice", [{}, {"top": 5}, {"threshold": 0.0}, {"sort": True}])
+def test_reasons_are_told_of_the_rows_that_are_written(scored, choice):
+    """The first reason of each row: replacing its value by the mean moves the score so much."""
+    model, folder, _ = scored
+    table, _ = output(scored, reasons=1, **choice)
+    whole = read_table(folder / "in.parquet")
+    features = model.encoder.transform(whole)
+    rows = {str(name): i for i, name in enumerate(whole.column("id").to_pylist())}
+    assert table.num_rows
+    for name, score, reason in zip(
+        *(table.column(c).to_pylist() for c in ("id", "score", "reasons")), strict=True
+    ):
+        i = rows[str(name)]
+        column, effect = reason.split(" = ")[0], float(reason.split("(")[-1].rstrip(")"))
+        changes = {}
+        for own, columns in model.encoder.groups_.items():
+            changed = features[i].copy()
+            changed[columns] = model.typical[columns]
+            changes[own] = score - float(model.score_encoded(changed[None, :])[0])
+        assert abs(changes[column]) == pytest.approx(max(map(abs, changes.values())), rel=1e-6)
+        assert effect == pytest.approx(changes[column], rel=0.06, abs=1e-6)
+        value = whole.column(column)[i].as_py()
+        assert reason.startswith(f"{column} = {'(missing)' if value is None else f'{value:.6g}'}")
 
 
 def test_scores_to_a_stream_are_csv(scored):

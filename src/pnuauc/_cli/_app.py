@@ -227,6 +227,10 @@ def score(
     threshold: Annotated[
         Number, typer.Option("--threshold", help="Only rows that score at least this.")
     ] = None,
+    reasons: Annotated[
+        int,
+        typer.Option("--reasons", min=0, help="Tell so many columns that move a row's score."),
+    ] = 0,
     columns: Annotated[
         Text, typer.Option("--columns", help="Output columns in order: id,score,percentile.")
     ] = None,
@@ -252,7 +256,7 @@ def score(
         model,
         table,
         output,
-        choice=OutputChoice(keep, _listed(columns), sort, top, threshold, spreadsheet),
+        choice=OutputChoice(keep, _listed(columns), sort, top, threshold, spreadsheet, reasons),
         reading=_reading(delimiter, encoding, format_, sheet),
         jobs=jobs,
         overwrite=overwrite,

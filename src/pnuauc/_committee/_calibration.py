@@ -35,6 +35,10 @@ _MISSED = np.array([0.0, 0.03, 0.08, 0.16, 0.3, 0.45])
 _PASSED = np.array([0.0, 0.005, 0.015, 0.04, 0.1])
 #: Belief in few exceptions, as exponential laws with these means.
 _MEAN_MISSED, _MEAN_PASSED = 0.15, 0.03
+#: A fold less, and half the trees, cost the held-out models some of the shift and add exceptions:
+#: what the whole model may have over them, each as likely, up to so many labelled rows; the gain
+#: falls with the root of their number.
+_GAINS, _GAIN_LABELS = ((0.0, 0.0), (0.15, 0.4), (0.3, 0.7)), 100
 #: Places at which probabilities are kept: finer at the top, where they are asked for.
 _PLACES = np.concatenate(
     [np.linspace(0.0005, 0.8, 60), 1.0 - np.geomspace(0.2, 2e-5, 81)[1:], [1.0 - 1e-6]]
@@ -154,7 +158,9 @@ def _count_probabilities(p: Floats, left: Floats) -> Floats:
     return np.cumsum(law, axis=1)
 
 
-def calibrate(positive: Floats, negative: Floats, prior: ClassPrior) -> Calibration:
+def calibrate(
+    positive: Floats, negative: Floats, prior: ClassPrior, n_labeled: int | None = None
+) -> Calibration:
     """The posterior given places of held-out labelled rows.
 
     Parameters
@@ -162,20 +168,43 @@ def calibrate(positive: Floats, negative: Floats, prior: ClassPrior) -> Calibrat
     positive, negative : ndarray
         Share of unlabelled rows that score lower than each held-out row; either may be empty.
     prior : ClassPrior
+    n_labeled : int, optional
+        Labelled rows of the model that the curves are for, where the places come from models that
+        lacked a fold of them and were worse for it; None: the places are the model's own.
     """
     values, chances = prior.nodes(_PRIOR_NODES)
+    grid = tuple(g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
+    gains = _gains(n_labeled)
     found = []
     for value, chance in zip(values, chances, strict=True):
         inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
-        curves, log_weight = _curves_at(inside)
-        log_weight = log_weight + _log_likelihood(curves, positive, negative, inside)
+        log_weight = _log_belief(*grid)
+        log_weight += _log_likelihood(_curves(inside, *grid), positive, negative, inside)
         share = np.exp(log_weight - log_weight.max())
+        likely = _most(share / share.sum())
+        shift, miss, passed = (g[likely] for g in grid)
         # the prior keeps its own distribution: the same rows spoke when it was estimated
-        found.append((curves, chance * share / share.sum(), np.full(len(curves), float(value))))
+        weight = chance * share[likely] / (share[likely].sum() * len(gains))
+        for more, fewer in gains:
+            curves = _curves(inside, more * shift, fewer * miss, fewer * passed)
+            found.append((curves, weight, np.full(len(curves), float(value))))
     curves, weight, priors = (np.concatenate(part) for part in zip(*found, strict=True))
-    order = np.argsort(-weight, kind="stable")
-    kept = order[: 1 + int(np.searchsorted(np.cumsum(weight[order]), 1.0 - _NEGLIGIBLE))]
+    kept = _most(weight / weight.sum())
     return Calibration(curves[kept], weight[kept] / weight[kept].sum(), priors[kept])
+
+
+def _gains(n_labeled: int | None) -> list[tuple[float, float]]:
+    """What the whole model may have over one without a fold: (times the shift, the exceptions)."""
+    if n_labeled is None:
+        return [(1.0, 1.0)]
+    felt = min(1.0, np.sqrt(_GAIN_LABELS / max(n_labeled, 1)))
+    return [(1.0 + felt * more, 1.0 - felt * fewer) for more, fewer in _GAINS]
+
+
+def _most(share: Floats) -> NDArray[np.intp]:
+    """Places of the largest shares, nearly all of the sum together."""
+    order = np.argsort(-share, kind="stable")
+    return order[: 1 + int(np.searchsorted(np.cumsum(share[order]), 1.0 - _NEGLIGIBLE))]
 
 
 def _log_likelihood(curves: Floats, positive: Floats, negative: Floats, prior: float) -> Floats:
@@ -189,9 +218,8 @@ def _log_likelihood(curves: Floats, positive: Floats, negative: Floats, prior: f
     return total
 
 
-def _curves_at(prior: float) -> tuple[Floats, Floats]:
-    """All curves of the grid for one prior, shape (m, places), and their log prior weights."""
-    shift, miss, passed = (g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
+def _curves(prior: float, shift: Floats, miss: Floats, passed: Floats) -> Floats:
+    """The curves of these numbers for one prior, shape (m, places)."""
     at_zero, at_shift = _SCORES[None, :], _SCORES[None, :] - shift[:, None]
     # share of the bulk of positives in the mixture, from both classes
     high = prior * (1.0 - miss) + (1.0 - prior) * passed
@@ -200,12 +228,14 @@ def _curves_at(prior: float) -> tuple[Floats, Floats]:
     positive = prior * ((1.0 - miss)[:, None] * ratio + miss[:, None])
     negative = (1.0 - prior) * ((1.0 - passed)[:, None] + passed[:, None] * ratio)
     probability = positive / (positive + negative)
-    curves = np.array([np.interp(_PLACES, b, p) for b, p in zip(below, probability, strict=True)])
+    return np.array([np.interp(_PLACES, b, p) for b, p in zip(below, probability, strict=True)])
+
+
+def _log_belief(shift: Floats, miss: Floats, passed: Floats) -> Floats:
+    """Log prior weights of the grid's points, each for the stretch around it."""
+    stretches = zip((_SHIFTS, _MISSED, _PASSED), (shift, miss, passed), strict=True)
     log_weight = -miss / _MEAN_MISSED - passed / _MEAN_PASSED
-    # points of the grid stand for the stretch around them
-    log_weight += np.log(_stretch(_SHIFTS, shift) * _stretch(_MISSED, miss))
-    log_weight += np.log(_stretch(_PASSED, passed))
-    return curves, log_weight
+    return np.asarray(log_weight + sum(np.log(_stretch(g, values)) for g, values in stretches))
 
 
 def _stretch(grid: Floats, values: Floats) -> Floats:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from pnuauc._committee._calibration import TopPositives, calibrate
-from pnuauc._committee._held_out import HeldOut, cross_scores, learned_weights
+from pnuauc._committee._held_out import HeldOut, cross_scores, learned_weights, trial_weight
 from pnuauc._committee._members import MEMBERS, Member, Situation, Training
 from pnuauc._committee._models import Committee, Part, Seat, score_parts
 from pnuauc._committee._reasons import Reason, find_reasons
@@ -81,6 +81,10 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
     cv : int, default=5
         Folds of the held-out scores behind ``predict_proba``, learned weights and the AUCs in
         ``members_``. 0 leaves these out and saves half of the time.
+    n_tree_columns : int, default=0
+        The last so many columns of a dense X are what trees and boosting read, in place of the
+        others: a second encoding of the same table, such as category codes and missing cells as
+        they are. 0: all members read all columns.
     max_unlabeled : int, optional
         At most so many unlabelled rows, drawn at random, are used; None: all.
     positive_label, negative_label, unlabeled_label : optional
@@ -125,6 +129,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         prior: Any = None,
         members: Sequence[str] | None = None,
         cv: int = _FOLDS,
+        n_tree_columns: int = 0,
         max_unlabeled: int | None = None,
         positive_label: Any = None,
         negative_label: Any = None,
@@ -136,6 +141,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         self.prior = prior
         self.members = members
         self.cv = cv
+        self.n_tree_columns = n_tree_columns
         self.max_unlabeled = max_unlabeled
         self.positive_label = positive_label
         self.negative_label = negative_label
@@ -169,7 +175,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
                 whole.append(parts)
         self.held_out_ = cross_scores(training, folds) if self.cv else None
         self.learned_weights_ = False
-        weights = self._weights(chosen, training)
+        weights = self._weights(chosen, training, known)
         self._seat(chosen, whole, weights, training, known, roles)
         self.members_ = self._report(chosen, weights, known)
         self.classes_ = roles.classes
@@ -187,6 +193,12 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
             ensure_all_finite="allow-nan",
             ensure_min_samples=2,
         )
+        most = 0 if sparse.issparse(X) else X.shape[1] - 1
+        if not 0 <= self.n_tree_columns <= most:
+            raise ValueError(
+                f"n_tree_columns must leave a column to the other members; got "
+                f"{self.n_tree_columns!r} of {X.shape[1]} columns (0 for sparse X)."
+            )
         roles = read_roles(
             y,
             positive_label=self.positive_label,
@@ -215,6 +227,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
             )
         asked = [(MEMBERS[name], MEMBERS[name].why(situation)) for name in MEMBERS if name in names]
         chosen = [(member, why) for member, why in asked if why is not None]
+        if not self.cv and not situation.many:  # no held-out rows to try a member on
+            chosen = [(member, why) for member, why in chosen if not member.on_trial]
         if not chosen:
             raise ValueError(f"None of the members {', '.join(names)} suits this table.")
         return chosen
@@ -227,12 +241,13 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         elsewhere: RowsElsewhere | None,
     ) -> tuple[Training, ClassPrior | None]:
         seed = int(rng.randint(2**31 - 1))
-        view = fit_view(X[_some(np.arange(X.shape[0]), _VIEW_ROWS, rng)], rng)
+        some = _some(np.arange(X.shape[0]), _VIEW_ROWS, rng)
+        view = fit_view(X[some], rng, self.n_tree_columns)
         look = Look(X, view)
         _check_variation(look)
         rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
         rows = {role: index for role, index in rows.items() if len(index)}
-        folds = deal_folds(rows, self.cv or _FOLDS, random_state=rng)
+        folds = deal_folds(rows, self.cv or _FOLDS, X, random_state=rng)
         if elsewhere is not None:
             folds = folds.refolded("U", roles.unlabeled, elsewhere.drawn_folds(folds.n_folds))
         known, _ = training_prior(
@@ -248,13 +263,20 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         training = Training(look, folds, self.prior_, seed, threads, elsewhere=elsewhere)
         return training, known
 
-    def _weights(self, chosen: list[tuple[Member, str]], training: Training) -> Floats:
+    def _weights(
+        self, chosen: list[tuple[Member, str]], training: Training, known: ClassPrior | None
+    ) -> Floats:
         fixed = np.array([member.weight for member, _ in chosen])
-        situation = _situation(training.look.raw, self._roles)
-        if self.held_out_ is None or not situation.many or len(chosen) < 2:
+        tried = [i for i, (member, _) in enumerate(chosen) if member.on_trial]
+        many = _situation(training.look.raw, self._roles).many
+        if self.held_out_ is None or len(chosen) < 2 or not (many or tried):
             return fixed
         self.learned_weights_ = True
-        return learned_weights(self.held_out_)
+        if many:
+            return learned_weights(self.held_out_)
+        for i in tried:
+            fixed[i] = trial_weight(self.held_out_, fixed, i, known)
+        return fixed
 
     def _seat(
         self,
@@ -280,7 +302,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         calibration = None
         if self.held_out_ is not None:
             places = self.held_out_.places(weights)
-            calibration = calibrate(*places, known or ClassPrior.known(share))
+            n_labeled = roles.n_positive + roles.n_negative
+            calibration = calibrate(*places, known or ClassPrior.known(share), n_labeled)
         self.scorer_ = Committee(training.look.view, tuple(seats), quantiles, calibration)
         if self.prior_ is None and calibration is not None:
             self.threshold_ = _even_chance(self.scorer_)

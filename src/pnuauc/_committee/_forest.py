@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
-from sklearn.tree import ExtraTreeRegressor
 
 from pnuauc._stored import Parts, refuse
 
-__all__ = ["Forest", "grow_trees"]
+__all__ = ["Forest"]
 
 #: (row, tree) pairs that walk down together: their node numbers stay in the processor's cache.
 _WALKERS = 1 << 16
@@ -31,30 +29,6 @@ _MASK_COLUMNS, _MASK_BYTES = 150, 1 << 26
 
 #: Levels of a tree; scikit-learn's have some dozens.
 _MAX_DEPTH = 1000
-
-
-def grow_trees(
-    X: NDArray[Any], codes: NDArray[Any], n_trees: int, rng: np.random.RandomState, leaf: int = 1
-) -> list[Any]:
-    """Extremely randomised trees as scikit-learn's Tree objects.
-
-    Those of ``ExtraTreesClassifier``: the variance of a 0/1 target is half its Gini impurity, so
-    that a regression tree makes the same splits and its leaves hold the share of class 1. With a
-    hundred rows four fifths of that class's time are cloning and checking, once a tree; here one
-    estimator is fitted again and again (3.6 times as fast with 80 rows and 20 columns).
-
-    X : shape (n, d), NaN allowed; codes : 0 or 1, shape (n,); leaf : least rows of a leaf
-    """
-    X = np.ascontiguousarray(X, dtype=np.float32)
-    target = np.asarray(codes, dtype=np.float64)[:, None]
-    tree = ExtraTreeRegressor(max_features="sqrt", min_samples_leaf=leaf)
-    missing = bool(np.isnan(X).any())  # only a checking fit looks where they are
-    trees = []
-    with config_context(skip_parameter_validation=True):
-        for seed in rng.randint(2**31 - 1, size=n_trees):
-            tree.set_params(random_state=int(seed))
-            trees.append(tree.fit(X, target, check_input=missing).tree_)
-    return trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +66,7 @@ class Forest:
 
     @classmethod
     def from_trees(cls, trees: Sequence[Any]) -> Forest:
-        """Trees of :func:`grow_trees`: the mean over them of a leaf's share of class 1."""
+        """Regression trees of a 0/1 target: the mean over them of a leaf's share of class 1."""
         parts = []
         for tree in trees:
             leaf = tree.children_left < 0

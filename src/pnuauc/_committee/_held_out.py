@@ -16,12 +16,14 @@ from pnuauc._prior import ClassPrior
 from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate
 
-__all__ = ["HeldOut", "cross_scores", "learned_weights"]
+__all__ = ["HeldOut", "cross_scores", "learned_weights", "trial_weight"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 #: Strength of the pull towards equal weights, in labelled rows.
 _PULL = 10.0
+#: How far a member on trial may be behind the others before its weight is 0, and its most.
+_TOLERANCE, _MOST = 0.08, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +121,18 @@ def _thinned(rows: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
 def _standard(scores: Floats) -> tuple[Floats, Floats]:
     spread = scores.std(axis=0)
     return scores.mean(axis=0), np.where(spread > 0, spread, 1.0)
+
+
+def trial_weight(held_out: HeldOut, weights: Floats, i: int, prior: ClassPrior | None) -> float:
+    """Weight of member i beside the others: 1 + (AUC alone - AUC of the others) / tolerance.
+
+    Between 0 and ``_MOST``: a member that is far behind is left out, one that is level counts in
+    full. A hundred labels can say that much, since both AUCs come from the same rows.
+    """
+    alone, rest = np.zeros(len(weights)), weights.copy()
+    alone[i], rest[i] = 1.0, 0.0
+    gap = held_out.auc(alone, prior)[0] - held_out.auc(rest, prior)[0]
+    return float(np.clip(1.0 + gap / _TOLERANCE, 0.0, _MOST))
 
 
 def learned_weights(held_out: HeldOut) -> Floats:

@@ -5,6 +5,7 @@ A member has
     name
     why(situation)        the reason to take it, in a few words, or None to leave it out
     weight                its weight while labels are too few to choose weights by
+    on_trial              whether even then held-out rows may lower or raise its weight
     fit(training)         its parts, from the training rows
     fit_both(training)    the same, and its parts without each fold in turn
 """
@@ -22,7 +23,8 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils import check_random_state
 
 from pnuauc._basis import MultiscaleBasis
-from pnuauc._committee._forest import Forest, grow_trees
+from pnuauc._committee._forest import Forest
+from pnuauc._committee._grow import grow_trees
 from pnuauc._committee._models import Gaussians, Part, Slope
 from pnuauc._committee._processes import average_processes
 from pnuauc._committee._views import Look
@@ -43,18 +45,23 @@ _ETAS = {
 _ALPHAS = (1e-3, 1e-2, 1e-1, 1e0, 1e1)
 _WIDTHS = ("0.125*median", "0.25*median", "0.5*median", "1*median", "2*median")
 _N_CENTERS = 200
-#: Labelled rows of the rarer class from which on members are weighted by held-out rows, and
-#: labelled rows from which on there is enough to boost.
+#: Labelled rows of the rarer class, and of both, from which on all weights are learned from
+#: held-out rows, and from which on boosting may take part as far as held-out rows favour it.
 MANY_RARE, MANY_LABELS = 50, 400
+SOME_RARE, SOME_LABELS = 20, 100
+#: Up to so many labels of one class a second idea of what is near helps.
+_FEW_LABELS = 10
 #: Above so many labels Gaussian processes cost more than they give.
 _PROCESS_LABELS = 300
-_N_TREES, _N_BAGS, _BAG_TREES = 200, 20, 10
-#: A fit without a fold has half the trees or bags.
+_N_TREES = 200
+#: A fit without a fold has half the trees.
 _ROUGHER = 2
-#: Labelled rows that trees are grown on, and leaves for each thousand of them.
-_TREE_ROWS = 20_000
-#: Unlabelled rows beside the labelled class in one bag: so many for each labelled row, at least.
-_BAG_RATIO, _BAG_ROWS = 3, 50
+#: Labelled rows that trees are grown on, and leaves that a tree of them may have.
+_TREE_ROWS, _LEAVES = 20_000, 5000
+#: Unlabelled rows beside the labelled class in one tree: so many for each labelled row, at least;
+#: the rows that they are drawn from; and labelled rows in one tree at most.
+_BAG_RATIO, _BAG_ROWS = 1, 50
+_BAG_POOL, _BAG_LABELS = 20_000, 500
 
 
 @dataclass(frozen=True)
@@ -84,9 +91,15 @@ class Situation:
 
     @property
     def many(self) -> bool:
-        """Whether held-out rows can tell members apart."""
+        """Whether held-out rows can tell all members apart."""
         rare = min(self.n_positive, self.n_negative)
         return rare >= MANY_RARE and self.n_labeled >= MANY_LABELS
+
+    @property
+    def some(self) -> bool:
+        """Whether held-out rows can tell a member that is far behind."""
+        rare = min(self.n_positive, self.n_negative)
+        return rare >= SOME_RARE and self.n_labeled >= SOME_LABELS
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +153,8 @@ class Member:
 
     name: str = ""
     weight: float = 1.0
+    #: Whether the weight depends on held-out rows even where those of the others are fixed.
+    on_trial: bool = False
 
     def why(self, situation: Situation) -> str | None:
         raise NotImplementedError
@@ -192,6 +207,22 @@ class KernelAverage(Member):
         return whole, [(Part(reads, Gaussians(model)),) for model in chosen.fold_models()]
 
 
+class WhitenedAverage(KernelAverage):
+    """The same on principal components of unit spread: another idea of what is near."""
+
+    name = "whitened"
+    weight = 0.5
+
+    def why(self, situation: Situation) -> str | None:
+        few = not situation.both and situation.n_labeled <= _FEW_LABELS
+        if situation.is_sparse or not few or situation.n_features < 2:
+            return None
+        return "the same risk on components of all rows, each of unit spread"
+
+    def _reads(self, look: Look) -> str:
+        return "whitened"
+
+
 class Trees(Member):
     """Extremely randomised trees on columns and principal components of all rows."""
 
@@ -206,25 +237,33 @@ class Trees(Member):
     def fit(self, training: Training) -> Parts:
         rng = check_random_state(training.seed)
         rows, codes = training.classes()
-        look, share = training.look, _ROUGHER if training.held_back else 1
+        n_trees = _N_TREES // (_ROUGHER if training.held_back else 1)
         if 0 < codes.sum() < len(codes):
             rows, codes = _at_most(rows, codes, _TREE_ROWS, rng)
-            trees = _grow(look.take(rows).trees, codes, _N_TREES // share, rng)
+            samples = [np.arange(len(rows))] * n_trees
         else:
-            trees = []
-            own, others = len(rows), training.rows("U")
-            known = int(codes[0])
-            beside = min(max(_BAG_RATIO * own, _BAG_ROWS), max(len(others) // 3, 1))
-            for _ in range(_N_BAGS // share):
-                drawn = np.sort(rng.choice(others, beside, replace=False))
-                bag = look.take(np.concatenate([rows, drawn])).trees
-                classes = np.repeat([known, 1 - known], [own, beside])
-                trees += _grow(bag, classes, _BAG_TREES, rng)
-        return (Part("trees", Forest.from_trees(trees)),)
+            rows, codes, samples = _against_draws(rows, codes, training.rows("U"), n_trees, rng)
+        leaf = max(1, len(samples[0]) // _LEAVES)
+        forest = grow_trees(training.look.take(rows).trees, samples, codes, rng, leaf)
+        return (Part("trees", forest),)
 
 
-def _grow(X: Any, codes: NDArray[Any], n_trees: int, rng: np.random.RandomState) -> list[Any]:
-    return grow_trees(X, codes, n_trees, rng, leaf=max(1, len(codes) // 1000))
+def _against_draws(
+    rows: Rows, codes: NDArray[np.int8], others: Rows, n_trees: int, rng: np.random.RandomState
+) -> tuple[Rows, NDArray[np.int8], list[Rows]]:
+    """The labelled class, for each tree against its own draw of unlabelled rows."""
+    if len(rows) > _BAG_LABELS:
+        rows = np.sort(rng.choice(rows, _BAG_LABELS, replace=False))
+    own = len(rows)
+    beside = min(max(_BAG_RATIO * own, _BAG_ROWS), max(len(others) // 3, 1))
+    pool = others if len(others) <= _BAG_POOL else rng.choice(others, _BAG_POOL, replace=False)
+    labelled = np.arange(own)
+    samples = [
+        np.concatenate([labelled, own + rng.choice(len(pool), beside, replace=False)])
+        for _ in range(n_trees)
+    ]
+    classes = np.repeat(np.array([codes[0], 1 - codes[0]], dtype=np.int8), [own, len(pool)])
+    return np.concatenate([rows, pool]), classes, samples
 
 
 def _at_most(
@@ -264,17 +303,18 @@ class Boosting(Member):
     """Histogram gradient boosting on the labelled rows."""
 
     name = "boosting"
+    on_trial = True
 
     def why(self, situation: Situation) -> str | None:
-        if situation.is_sparse or not situation.many:
+        if situation.is_sparse or not situation.some:
             return None
-        return "hundreds of labels and more"
+        return "a hundred labels and more; weight by held-out rows"
 
     def fit(self, training: Training) -> Parts:
         rows, codes = training.classes()
         model = HistGradientBoostingClassifier(early_stopping=False, random_state=training.seed)
-        model.fit(training.look.take(rows).standard, codes)
-        return (Part("standard", Forest.from_boosting(model)),)
+        model.fit(training.look.take(rows).splits, codes)
+        return (Part("splits", Forest.from_boosting(model)),)
 
 
 class Logistic(Member):
@@ -349,6 +389,7 @@ MEMBERS: dict[str, Any] = {
     member.name: member
     for member in (
         KernelAverage(),
+        WhitenedAverage(),
         Trees(),
         Processes(),
         Boosting(),

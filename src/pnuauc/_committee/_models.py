@@ -23,7 +23,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 #: More members or parts than this no committee has.
 _MAX_SEATS = 50
-_READABLE = {"squashed", "trees", "standard", "filled", "unit", "whitened", "components", "raw"}
+_READABLE = {"squashed", "trees", "splits", "filled", "unit", "whitened", "components", "raw"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,15 @@ class Committee:
     calibration: Calibration | None = None
 
     kind = "committee"
-    views = ("kernels",)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Which encodings of a table it reads, side by side."""
+        return ("kernels", "trees") if self._n_own else ("kernels",)
+
+    @property
+    def _n_own(self) -> int:
+        return len(self.view.own_mean)
 
     def places(self, scores: Floats) -> Floats:
         """Share of unlabelled rows that score lower."""
@@ -153,6 +161,16 @@ class Committee:
         if self.calibration is None:
             raise AttributeError("This committee was fitted without held-out rows (cv=0).")
         return self.calibration.probability(self.places(scores))
+
+    def chances(self, scores: Floats, level: float = 0.9) -> Floats | None:
+        """That probability, its low and its high end, shape (n, 3); None if not calibrated."""
+        if self.calibration is None:
+            return None
+        places = self.places(scores)
+        low, high = self.calibration.interval(places, level)
+        # the mean of a skewed posterior may lie outside its equal-tailed interval
+        value = np.clip(self.calibration.probability(places), low, high)
+        return np.column_stack([value, low, high])
 
     def score(self, X: Any, n_threads: int = 1) -> Floats:
         """Shape (n,); block by block, so that views of the rows stay small."""
@@ -172,7 +190,9 @@ class Committee:
             }
             numbers = {"weight": seat.weight, "mean": seat.mean, "spread": seat.spread}
             seats[f"seat{i}"] = {"name": seat.name, "n_parts": len(parts), **numbers, **parts}
-        view = {"layout": "sparse" if self.view.is_sparse else "dense"}
+        view: dict[str, Any] = {"layout": "sparse" if self.view.is_sparse else "dense"}
+        if not self.view.is_sparse:
+            view["n_own"] = self._n_own
         known: dict[str, Any] = {} if self.calibration is None else {"calibration": {}}
         return {"kind": self.kind, "n_seats": len(seats), "view": view, **known, **seats}
 
@@ -189,13 +209,19 @@ class Committee:
         return found
 
     @classmethod
-    def rebuild(cls, parts: Parts, n_features: int) -> Committee:
-        """From a model file, every number checked."""
+    def rebuild(cls, parts: Parts, n_features: int, n_own: int = 0) -> Committee:
+        """From a model file, every number checked; trees may have ``n_own`` further columns."""
         parts.text("kind", [cls.kind])
         n_seats = parts.integer("n_seats", 1, _MAX_SEATS)
         stored = parts.sub("view")
-        kind = SparseView if stored.text("layout", ("dense", "sparse")) == "sparse" else DenseView
-        view = kind.rebuild(stored, n_features)
+        view: View
+        if stored.text("layout", ("dense", "sparse")) == "sparse":
+            view = SparseView.rebuild(stored, n_features)
+        else:
+            own = stored.integer("n_own", 0, n_own)
+            if own not in (0, n_own):
+                raise refuse("its trees do not read the columns that the table has for them")
+            view = DenseView.rebuild(stored, n_features, own)
         stored.finish()
         seats = tuple(_read_seat(parts.sub(f"seat{i}"), view) for i in range(n_seats))
         quantiles = parts.array("quantiles", "float", (None,)).astype(np.float64)
@@ -211,7 +237,7 @@ class Committee:
     @classmethod
     def from_parts(cls, parts: Parts, widths: Mapping[str, int]) -> Committee:
         """As the model file asks for it; see :mod:`pnuauc.io`."""
-        return cls.rebuild(parts, widths["kernels"])
+        return cls.rebuild(parts, widths["kernels"], widths["trees"])
 
 
 def _read_seat(stored: Parts, view: View) -> Seat:

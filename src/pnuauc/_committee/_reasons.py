@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -40,10 +40,14 @@ def find_reasons(
     n_reasons: int,
     groups: Mapping[str, Sequence[int]] | None = None,
     names: Any = None,
+    only: Set[int] | None = None,
 ) -> list[list[Reason]]:
-    """For each row its strongest reasons; see :meth:`AutoAUCClassifier.reasons`."""
+    """For each row its strongest reasons; see :meth:`AutoAUCClassifier.reasons`.
+
+    ``only``: of sparse rows these columns alone are tried.
+    """
     if sparse.issparse(X):
-        return _of_sparse(score, sparse.csr_matrix(X), n_reasons, names)
+        return _of_sparse(score, sparse.csr_matrix(X), n_reasons, names, only)
     assert typical is not None
     chosen: dict[Any, Sequence[int]]
     if groups is None:
@@ -82,14 +86,17 @@ def _reason(label: Any, columns: list[int], row: Floats, typical: Floats, effect
 
 
 def _of_sparse(
-    score: Callable[[Any], Floats], X: Any, n_reasons: int, names: Any
+    score: Callable[[Any], Floats], X: Any, n_reasons: int, names: Any, only: Set[int] | None
 ) -> list[list[Reason]]:
     """Each word of a row left out in turn."""
     base = score(X)
     found: list[list[Reason]] = []
     for i in range(X.shape[0]):
         row = X[i]
-        places = np.argsort(-np.abs(row.data), kind="stable")[:_MAX_WORDS]
+        places = np.argsort(-np.abs(row.data), kind="stable")
+        if only is not None:
+            places = places[[int(j) in only for j in row.indices[places]]]
+        places = places[:_MAX_WORDS]
         if not len(places):
             found.append([])
             continue

@@ -1,6 +1,7 @@
 """How members look at the columns: scaled, drawn in, turned; fitted on all rows, labels unseen.
 
     standard(x) = (x - mean) / deviation              missing stays missing
+    splits(x) = standard(x), or columns of its own    what trees and boosting read
     filled(x) = standard(x), 0 where missing          with an indicator for columns with gaps
     squashed(x) = z / sqrt(1 + (z / 3)^2), z = filled(x), standardised once more
     components(x) = filled(x)'V                       V the first principal axes of all rows
@@ -59,6 +60,9 @@ class DenseView:
         Principal axes of the filled columns.
     lengths : ndarray, shape (k,)
         Standard deviations along them.
+    own_mean, own_deviation : ndarray, shape (e,)
+        Of the columns beyond the d first ones, which trees and boosting read in their place; e = 0:
+        all members read the same columns.
     """
 
     mean: Floats
@@ -72,17 +76,29 @@ class DenseView:
     squashed_deviation: Floats
     axes: Floats
     lengths: Floats
+    own_mean: Floats
+    own_deviation: Floats
 
     is_sparse = False
 
     def width(self, name: str) -> int:
         """Number of columns of the named view."""
         d, h, k = len(self.mean), len(self.holes), len(self.lengths)
-        widths = {"trees": d + k, "standard": d, "unit": d, "filled": d + h, "squashed": d + h}
+        e = len(self.own_mean) or d
+        widths = {"trees": e + k, "splits": e, "unit": d, "filled": d + h, "squashed": d + h}
         return {**widths, "components": k, "whitened": k}[name]
 
+    def _common(self, X: NDArray[Any]) -> Floats:
+        return np.asarray(X[:, : len(self.mean)], dtype=np.float64)
+
     def standard(self, X: NDArray[Any]) -> Floats:
-        return (np.asarray(X, dtype=np.float64) - self.mean) / self.deviation
+        return (self._common(X) - self.mean) / self.deviation
+
+    def splits(self, X: NDArray[Any]) -> Floats:
+        if not len(self.own_mean):
+            return self.standard(X)
+        own = np.asarray(X[:, len(self.mean) :], dtype=np.float64)
+        return (own - self.own_mean) / self.own_deviation
 
     def filled(self, X: NDArray[Any]) -> Floats:
         z = self.standard(X)
@@ -103,7 +119,7 @@ class DenseView:
 
     def unit(self, X: NDArray[Any]) -> Floats:
         """Columns brought to [0, 1]; missing values at their mean."""
-        X = np.asarray(X, dtype=np.float64)
+        X = self._common(X)
         return (np.where(np.isnan(X), self.mean, X) - self.low) / self.span
 
     def components(self, X: NDArray[Any]) -> Floats:
@@ -117,8 +133,8 @@ class DenseView:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
-    def rebuild(cls, parts: Parts, n_features: int) -> DenseView:
-        """From a model file, every number checked."""
+    def rebuild(cls, parts: Parts, n_features: int, n_own: int = 0) -> DenseView:
+        """From a model file, every number checked; ``n_own`` columns are for trees alone."""
         holes = parts.indices("holes", (None,), 0, n_features)
         lengths = parts.array("lengths", "float", (None,)).astype(np.float64)
         d, h, k = n_features, len(holes), len(lengths)
@@ -127,11 +143,12 @@ class DenseView:
             **dict.fromkeys(("hole_mean", "hole_deviation"), (h,)),
             **dict.fromkeys(("squashed_mean", "squashed_deviation"), (d + h,)),
             "axes": (d + h, k),
+            **dict.fromkeys(("own_mean", "own_deviation"), (n_own,)),
         }
         found = {n: parts.array(n, "float", s).astype(np.float64) for n, s in shapes.items()}
         found["lengths"] = lengths
-        for name in ("deviation", "span", "hole_deviation", "squashed_deviation", "lengths"):
-            if (found[name] <= 0).any():
+        for name in found:
+            if name.endswith(("deviation", "span", "lengths")) and (found[name] <= 0).any():
                 raise refuse(f"{name} of its view must be positive")
         return cls(holes=holes, **found)
 
@@ -153,6 +170,8 @@ class SparseView:
     turn: Floats
 
     is_sparse = True
+    #: Sparse rows have no columns for trees.
+    own_mean = np.zeros(0)
 
     def width(self, name: str) -> int:
         """Number of columns of the named view."""
@@ -206,8 +225,8 @@ class Look:
         return Look(self.raw[rows], self.view)
 
     @cached_property
-    def standard(self) -> Floats:
-        return np.asarray(self.view.standard(self.raw))
+    def splits(self) -> Floats:
+        return np.asarray(self.view.splits(self.raw))
 
     @cached_property
     def filled(self) -> Floats:
@@ -232,13 +251,13 @@ class Look:
     @cached_property
     def trees(self) -> Floats:
         """Columns with their gaps, and components, side by side."""
-        return np.concatenate([self.standard, self.components], axis=1)
+        return np.concatenate([self.splits, self.components], axis=1)
 
 
-def fit_view(X: Any, random_state: Any) -> View:
-    """The view of these rows (a draw of all rows will do)."""
+def fit_view(X: Any, random_state: Any, n_own: int = 0) -> View:
+    """The view of these rows (a draw of all rows will do); the last ``n_own`` columns for trees."""
     rng = check_random_state(random_state)
-    return _fit_sparse(X, rng) if sparse.issparse(X) else _fit_dense(X, rng)
+    return _fit_sparse(X, rng) if sparse.issparse(X) else _fit_dense(X, rng, n_own)
 
 
 def _fit_sparse(X: Any, rng: np.random.RandomState) -> SparseView:
@@ -252,8 +271,9 @@ def _fit_sparse(X: Any, rng: np.random.RandomState) -> SparseView:
     return SparseView(centers, _signed(vectors[:, keep]) / np.sqrt(values[keep]))
 
 
-def _fit_dense(X: NDArray[Any], rng: np.random.RandomState) -> DenseView:
+def _fit_dense(X: NDArray[Any], rng: np.random.RandomState, n_own: int) -> DenseView:
     X = np.asarray(X, dtype=np.float64)
+    X, own = np.split(X, [X.shape[1] - n_own], axis=1)
     gaps = np.isnan(X)
     d = X.shape[1]
     holes = np.flatnonzero(gaps.any(axis=0) & ~gaps.all(axis=0))
@@ -276,6 +296,7 @@ def _fit_dense(X: NDArray[Any], rng: np.random.RandomState) -> DenseView:
         "axes": np.zeros((d + len(holes), 0)),
         "lengths": np.zeros(0),
     }
+    fields["own_mean"], fields["own_deviation"] = _moments(own, np.isnan(own))
     filled = DenseView(**fields).filled(X)
     z = _squash(filled)
     none = np.zeros(z.shape, dtype=bool)

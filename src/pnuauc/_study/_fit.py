@@ -15,7 +15,7 @@ from pnuauc._committee import AutoAUCClassifier
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._prior import ClassPrior
 from pnuauc._role_counts import RoleCounts
-from pnuauc._study._committee import add_reasons, quietly, rival_findings
+from pnuauc._study._committee import quietly, rival_findings
 from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import (
     CrossFit,
@@ -41,7 +41,9 @@ from pnuauc._study._review import top_rows
 from pnuauc._study._rows import SAMPLE_ROWS, StudyRows, study_rows
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel
+from pnuauc.io._encoding import SparseEncoding
 from pnuauc.io._leaks import find_leaks
+from pnuauc.io._model import encode_views, kernels_of
 from pnuauc.labels import Roles
 
 __all__ = ["FitSettings", "Study", "fit_study"]
@@ -66,6 +68,7 @@ class FitSettings:
     max_unlabeled : unlabelled rows that are drawn for fitting, or "all"
     top : unlabelled rows to list for review
     importance : whether columns are shuffled in turn
+    comparisons : whether rivals and the model without unlabelled rows are judged as well
     n_jobs, random_state
     """
 
@@ -78,6 +81,7 @@ class FitSettings:
     max_unlabeled: int | str = SAMPLE_ROWS
     top: int = 20
     importance: bool = True
+    comparisons: bool = True
     level: float = 0.95
     n_jobs: int | None = None
     random_state: int = 0
@@ -130,12 +134,15 @@ def fit_study(
         encoder = columns.encoder().fit(rows.table)
         encoder.notes_.extend(rows.notes)
         leaks = [] if encoder.is_sparse else find_leaks(rows.table, encoder.columns_, roles)
-        X = encoder.transform(rows.table)
-        if not np.isfinite(X.data if encoder.is_sparse else X).all():
+        views = _views(settings, encoder)
+        X = encode_views(encoder, rows.table, views)
+        if np.isinf(X.data if encoder.is_sparse else X).any():
             raise InputError("The table holds numbers too large to compute with; rescale them.")
         tick("prior", 0.0)
-        prior = _prior(settings, X, rows, messages)
+        prior = _prior(settings, kernels_of(X, encoder), rows, messages)
         ranker = _ranker(settings, prior, verbose)
+        if len(views) > 1:
+            ranker.set_params(n_tree_columns=encoder.encoding_.width("trees"))
         tick("model", 0.0)
         _fit_ranker(ranker, X, rows, encoder, settings)
         model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles))
@@ -146,7 +153,7 @@ def fit_study(
         if prior is not None:
             findings["prior"] |= prior_verdict(prior, rows.counts)
         held_out = _judge(findings, ranker, X, rows, prior, encoder, settings, tick)
-        findings["top"] = _top(model, ranker, X, rows, leaders, findings, settings)
+        findings["top"] = _top(model, X, rows, leaders, findings, settings)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
@@ -191,7 +198,6 @@ def _place(
 
 def _top(
     model: TableModel,
-    ranker: Any,
     X: Any,
     rows: StudyRows,
     leaders: Leaders | None,
@@ -201,11 +207,11 @@ def _top(
     """The rows to review next, of those in memory or of all."""
     measured = (findings.get("importance") or {}).get("columns") or []
     important = [item["column"] for item in measured]
-    candidates, encoded, usual = rows, X, None
+    candidates, encoded = rows, X
     if leaders is not None and rows.origin is not None:
         candidates = leaders.rows(rows.counts, findings["table"]["ids"], rows.origin.source)
-        encoded, usual = model.encoder.transform(candidates.table), X[rows.roles.unlabeled[:5000]]
-    top = top_rows(
+        encoded = encode_views(model.encoder, candidates.table, model.scorer.views)
+    return top_rows(
         model,
         encoded,
         candidates.table,
@@ -214,11 +220,7 @@ def _top(
         settings.top,
         important,
         numbers=candidates.numbers,
-        usual=usual,
     )
-    places = top.pop("places")
-    add_reasons(top, ranker, encoded[places], model.encoder)
-    return top
 
 
 def _check_setting(roles: RoleCounts, label: str) -> None:
@@ -253,11 +255,23 @@ def _prior(
     return prior
 
 
+def _model(settings: FitSettings) -> str:
+    own = settings.basis is not None or settings.n_centers is not None
+    return settings.model or ("average" if own else "auto")
+
+
+def _views(settings: FitSettings, encoder: TableEncoder) -> tuple[str, ...]:
+    """What the ranker reads; trees get a view of their own where it differs by more than scale."""
+    encoding = encoder.encoding_
+    same = isinstance(encoding, SparseEncoding) or encoding.same_for_trees
+    return ("kernels",) if same or _model(settings) != "auto" else ("kernels", "trees")
+
+
 def _ranker(
     settings: FitSettings, prior: ClassPrior | None, verbose: bool | None
 ) -> AutoAUCClassifier | AUCClassifierCV:
     own = settings.basis is not None or settings.n_centers is not None
-    model = settings.model or ("average" if own else "auto")
+    model = _model(settings)
     if model not in MODELS:
         known = ", ".join(map(repr, MODELS))
         raise InputError(f"There is no model {model!r}; choose from {known}.", about="model")
@@ -335,7 +349,7 @@ def _judge(
     """Everything that rests on held-out scores; left out, with a reason, where there are none."""
     roles = rows.roles
     used = evaluation_rows(roles, settings.evaluation_unlabeled, settings.random_state)
-    copies = find_copies(X[used], roles.take(used), settings.random_state)
+    copies = find_copies(kernels_of(X[used], encoder), roles.take(used), settings.random_state)
     # a training part needs two rows of every role
     n_folds = fold_count(roles.take(used), copies, settings.folds)
     if n_folds < 2 or min(n for n in roles.counts if n) < 3:
@@ -356,11 +370,14 @@ def _judge(
         held_out, prior, rows.counts.n_unlabeled, settings.top, settings.level
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
-    tick("rivals", 0.0)
-    findings["rivals"] = rival_findings(quiet, X, held_out, prior, n_folds, settings)
-    findings["unlabeled_effect"] = unlabeled_effect(
-        ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
-    )
+    if settings.comparisons:
+        tick("rivals", 0.0)
+        findings["rivals"] = rival_findings(
+            quiet, kernels_of(X, encoder), held_out, prior, n_folds, settings
+        )
+        findings["unlabeled_effect"] = unlabeled_effect(
+            ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
+        )
     tick("importance", 0.0)
     importance = []
     best = findings["auc"] or findings.get("auc_raw")

@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 from pnuauc._study._crossfit import CrossFit, common_scale
 from pnuauc.io import TableEncoder
+from pnuauc.io._model import grouped_columns, kernels_of
 from pnuauc.labels import Roles
 from pnuauc.metrics import ScoreCounts
 from pnuauc.metrics._estimate import unbiased_auc
@@ -46,11 +47,15 @@ def column_importance(
     held-out rows are made, however wide the table, dense or CSR. ``direction`` says which values
     score higher.
     """
-    held = X[fit.rows]
+    held = kernels_of(X[fit.rows], encoder)
     groups = _strongest(encoder, _correlations(held, fit.scores), at_most)
     names = [] if encoder.is_sparse else encoder.get_feature_names_out().tolist()
     flags = {column.name for column in encoder.columns_ if column.kind == "boolean"}
-    results = permutation_importance(fit, X, groups, prior, method, seed=seed, repeats=repeats)
+    shuffled = groups
+    if held.shape[1] < X.shape[1]:  # the trees' own columns go along
+        every = grouped_columns(encoder, ("kernels", "trees"))
+        shuffled = {name: every[name] for name in groups}
+    results = permutation_importance(fit, X, shuffled, prior, method, seed=seed, repeats=repeats)
     for item in results:
         name, columns = item["column"], groups[item["column"]]
         features = [names[j] for j in columns] if names else [name]

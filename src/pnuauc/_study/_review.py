@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from pnuauc._committee import Reason
 from pnuauc.io import TableModel
+from pnuauc.io._reasons import cell_text, spell_reasons
 from pnuauc.labels import Roles
 
 __all__ = ["top_rows"]
@@ -32,13 +34,11 @@ def top_rows(
     important: list[str] | None = None,
     *,
     numbers: NDArray[np.int64] | None = None,
-    usual: Any = None,
 ) -> dict[str, Any]:
     """The unlabelled rows with the highest scores, to review next.
 
     ``numbers`` are the row numbers to show, from 0, shape (n,); by default the places in the
-    table. ``usual`` are encoded rows whose means stand for a column that says nothing; by default
-    the first unlabelled ones.
+    table.
 
     Returns
     -------
@@ -46,20 +46,19 @@ def top_rows(
         ``header`` and ``rows`` (row number, ids, score, percentile, a few columns), ``ids`` (names
         of the id columns, whose cells are the text that the table holds), ``columns`` and
         ``cells`` (all columns of each row, as text), ``probability`` (where the model has it) and
-        ``reasons`` (columns whose value puts the row up, the strongest first). ``places`` are the
-        places of the rows in the table, and no part of the findings.
+        ``reasons`` (columns whose value puts the row up, the strongest first).
     """
     rows = roles.unlabeled
     if not len(rows) or n_top < 1:
-        nothing = ("header", "rows", "ids", "columns", "cells", "reasons", "places")
+        nothing = ("header", "rows", "ids", "columns", "cells", "reasons")
         return {key: [] for key in nothing}
     parts = np.array_split(rows, -(-len(rows) // 65_536))
-    scores = np.concatenate([model.score_encoded(_rows(X, part)) for part in parts])
+    scores = np.concatenate([model.score_encoded(X[part]) for part in parts])
     order = np.argsort(-scores, kind="stable")[:n_top]
     chosen, best = rows[order], scores[order]
     percent = model.percentile(best)
     names = [] if ids is None else ids.column_names
-    named = [[_text(v) for v in ids.column(name).take(chosen).to_pylist()] for name in names]
+    named = [[cell_text(v) for v in ids.column(name).take(chosen).to_pylist()] for name in names]
     used = [c.name for c in model.encoder.columns_]
     values = (
         _sparse_cells(table, chosen)
@@ -78,19 +77,26 @@ def top_rows(
         ]
         for i, row in enumerate(chosen)
     ]
-    usual = _rows(X, rows[:5000]) if usual is None else usual
-    reasons = _reasons(model, _rows(X, chosen), usual, important or used)
+    tried = (important or used)[:_TRIED_COLUMNS]
+    reasons = model.reasons(X[chosen], len(tried), tried)
+    chances = model.probability(best)
     return {
         "header": ["row", *names, "score", "percentile", *shown],
         "rows": lines,
         "ids": list(names),
         "columns": listed,
         "n_columns": len(used) or len(listed),
-        "cells": [[_text(values[name][i]) for name in listed] for i in range(len(chosen))],
-        "probability": _probability(model, best),
-        "reasons": [_spelled(found, values, i) for i, found in enumerate(reasons)],
-        "places": chosen,
+        "cells": [[cell_text(values[name][i]) for name in listed] for i in range(len(chosen))],
+        "probability": None if chances is None else chances[:, 0].tolist(),
+        "reasons": [
+            spell_reasons(_speaks(found), partial(_value, table, int(row)) if used else None)
+            for row, found in zip(chosen, reasons, strict=True)
+        ],
     }
+
+
+def _value(table: Any, row: int, name: str) -> Any:
+    return table.column(name)[row].as_py()
 
 
 def _sparse_cells(matrix: Any, rows: NDArray[np.intp]) -> dict[str, list[float]]:
@@ -101,74 +107,11 @@ def _sparse_cells(matrix: Any, rows: NDArray[np.intp]) -> dict[str, list[float]]
     return {f"feature {j + 1}": part[:, [j]].toarray().ravel().tolist() for j in most}
 
 
-def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Some rows of a matrix, or of one matrix a view."""
-    return {view: part[rows] for view, part in X.items()} if isinstance(X, dict) else X[rows]
-
-
-def _probability(model: TableModel, scores: NDArray[np.float64]) -> list[float] | None:
-    known = getattr(model, "probability", None)
-    chances = None if known is None else known(scores)
-    return None if chances is None else [float(p) for p in chances]
-
-
-def _reasons(model: TableModel, X: Any, reference: Any, names: list[str]) -> list[list[str]]:
-    """By row the columns without whose value it would score lower, the strongest first.
-
-    A column's encoded values are replaced by their means over ``reference``, and the fall of the
-    score is what the value adds. A fall below a tenth of the largest one is no reason.
-    """
-    views = X if isinstance(X, dict) else {model.scorer.views[0]: X}
-    means = reference if isinstance(reference, dict) else {next(iter(views)): reference}
-    base = model.score_encoded(X)
-    falls, tried = [], names[:_TRIED_COLUMNS]
-    if model.encoder.is_sparse:
-        groups = {view: {name: [int(name.split()[-1]) - 1] for name in tried} for view in views}
-    else:
-        groups = {view: model.encoder.groups(view) for view in views}
-    for name in tried:
-        changed = {
-            view: _replaced(rows, groups[view][name], means[view]) for view, rows in views.items()
-        }
-        whole = changed if isinstance(X, dict) else next(iter(changed.values()))
-        falls.append(base - model.score_encoded(whole))
-    if not falls:
-        return [[] for _ in base]
-    table = np.column_stack(falls)
-    order = np.argsort(-table, axis=1)[:, :_REASONS]
-    least = 0.1 * table.max(axis=1)
-    return [
-        [tried[j] for j in order[i] if table[i, j] > 0 and table[i, j] >= least[i]]
-        for i in range(len(base))
-    ]
-
-
-def _replaced(rows: Any, columns: list[int], reference: Any) -> Any:
-    """The rows with some columns at their mean over the reference rows; gaps do not count."""
-    if sparse.issparse(rows):
-        out = rows.tolil(copy=True)
-        out[:, columns] = 0.0  # nearly all cells are: as good as the mean
-        return out.tocsr()
-    out = np.array(rows)
-    known = np.asarray(reference[:, columns], dtype=np.float64)
-    counts = np.maximum((~np.isnan(known)).sum(axis=0), 1)
-    out[:, columns] = np.nansum(known, axis=0) / counts
-    return out
-
-
-def _spelled(names: list[str], values: dict[str, list[Any]], i: int) -> str:
-    """Columns with their values: what speaks for the row."""
-    parts = []
-    for name in names:
-        value = _text(values[name][i]) if name in values else None
-        parts.append(name if value is None else f"{name} = {value or '(missing)'}")
-    return ", ".join(parts)
+def _speaks(reasons: list[Reason]) -> list[Reason]:
+    """What puts a row up; an effect below a tenth of the largest is no reason."""
+    up = [reason for reason in reasons if reason.effect > 0]
+    return [reason for reason in up if reason.effect >= 0.1 * up[0].effect][:_REASONS]
 
 
 def _cell(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float)) else str(value)[:60]
-
-
-def _text(value: Any) -> str:
-    """A cell as the table holds it."""
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

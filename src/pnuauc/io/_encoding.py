@@ -153,6 +153,11 @@ class Encoding:
     def width(self, view: str = "kernels") -> int:
         return self._widths[check_view(view)]
 
+    @property
+    def same_for_trees(self) -> bool:
+        """Whether the views differ by shifts and scales of the columns only."""
+        return not len(self.flagged) and all(len(names) <= _FEW_LEVELS for names in self.levels)
+
     # ------------------------------------------------------------------ rows
 
     def encode(self, batch: Any, first_row: int = 0, view: str = "kernels") -> Floats:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from pnuauc._committee import Reason, find_reasons
 from pnuauc._shown import ShownAsTable
 from pnuauc.exceptions import InputError
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._frames import as_table
 from pnuauc.io._parts import StoredScorer, scorer_of
 
-__all__ = ["TableModel"]
+__all__ = ["TableModel", "encode_views", "grouped_columns", "kernels_of"]
 
 #: Quantiles of the unlabelled scores that are kept, to place new scores among them.
 N_QUANTILES = 1001
@@ -35,6 +38,8 @@ class TableModel(ShownAsTable):
         Rows with a score above 0 are called positive.
     quantiles : ndarray
         Quantiles 0, 0.001, ..., 1 of the training rows' scores (the unlabelled ones if any).
+    typical : ndarray, shape (encoded columns,), or None
+        Their means over those rows, with which :meth:`reasons` compares; None for sparse rows.
     card : dict
         What a reader wants to know: labels, prior, selection, AUC, versions, warnings.
     """
@@ -44,6 +49,7 @@ class TableModel(ShownAsTable):
     threshold: float
     quantiles: NDArray[np.float64]
     card: dict[str, Any] = field(default_factory=dict)
+    typical: NDArray[np.float64] | None = None
 
     @classmethod
     def from_fitted(
@@ -56,6 +62,7 @@ class TableModel(ShownAsTable):
             float(ranker.threshold_),
             np.zeros(N_QUANTILES),
             card or {},
+            None if sparse.issparse(X) else _means(X),
         )
         model.quantiles = np.quantile(model.score_encoded(X), np.linspace(0, 1, N_QUANTILES))
         return model
@@ -75,14 +82,13 @@ class TableModel(ShownAsTable):
 
     def score(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of a frame, array or CSR matrix, shape (n,); higher is more likely positive."""
-        table = as_table(X)
-        views = {view: self.encoder.transform(table, view) for view in self.scorer.views}
-        return self.score_encoded(_one_or_all(views), n_threads)
+        return self.score_encoded(encode_views(self.encoder, X, self.scorer.views), n_threads)
 
     def encode(self, batch: Any, first_row: int = 0) -> Any:
-        """What the scorer reads of a batch whose columns were checked: a matrix, or one a view."""
-        views = {v: self.encoder.encode(batch, first_row, v) for v in self.scorer.views}
-        return _one_or_all(views)
+        """What the scorer reads of a batch whose columns were checked: its views side by side."""
+        return _side_by_side(
+            [self.encoder.encode(batch, first_row, view) for view in self.scorer.views]
+        )
 
     def score_encoded(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of rows that are encoded already."""
@@ -102,6 +108,65 @@ class TableModel(ShownAsTable):
         share = np.interp(scores, self.quantiles, np.linspace(0.0, 100.0, len(self.quantiles)))
         return np.asarray(share)
 
+    def probability(self, scores: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """P(positive) of a row of U with this score, low and high end, shape (n, 3).
 
-def _one_or_all(views: dict[str, Any]) -> Any:
-    return views if len(views) > 1 else next(iter(views.values()))
+        None where the model was not calibrated. The ends are those of a 90% interval.
+        """
+        calibrated = getattr(self.scorer, "chances", None)
+        found = None if calibrated is None else calibrated(scores + self.threshold)
+        return None if found is None else np.asarray(found)
+
+    def reasons(
+        self, X: Any, n_reasons: int = 3, columns: Sequence[str] | None = None
+    ) -> list[list[Reason]]:
+        """For each encoded row the table columns that move its score most, strongest first.
+
+        Parameters
+        ----------
+        X : what :meth:`encode` gives
+        columns : table columns to try; None: all (of sparse rows the words that they hold)
+        """
+        if sparse.issparse(X):
+            names = None if columns is None else {int(name.split()[-1]) - 1 for name in columns}
+            found = find_reasons(self.score_encoded, X, None, n_reasons, only=names)
+            return [[replace(r, column=f"feature {r.column + 1}") for r in row] for row in found]
+        if self.typical is None:
+            raise InputError("The model file does not say what is typical; fit it again.")
+        groups = grouped_columns(self.encoder, self.scorer.views)
+        if columns is not None:
+            groups = {name: groups[name] for name in columns}
+        return find_reasons(self.score_encoded, X, self.typical, n_reasons, groups)
+
+
+def encode_views(encoder: TableEncoder, X: Any, views: Sequence[str]) -> Any:
+    """A whole table in one or more of the encoder's views, side by side."""
+    table = as_table(X)
+    return _side_by_side([encoder.transform(table, view) for view in views])
+
+
+def kernels_of(X: Any, encoder: TableEncoder) -> Any:
+    """The view "kernels" of rows encoded for any scorer: it always comes first."""
+    return X if encoder.is_sparse else X[:, : encoder.encoding_.width("kernels")]
+
+
+def grouped_columns(encoder: TableEncoder, views: Sequence[str]) -> dict[str, list[int]]:
+    """Which columns of :func:`encode_views` each table column feeds; those that feed some."""
+    out: dict[str, list[int]] = {}
+    start = 0
+    for view in views:
+        for name, columns in encoder.groups(view).items():
+            out.setdefault(name, []).extend(start + j for j in columns)
+        start += encoder.encoding_.width(view)
+    return {name: columns for name, columns in out.items() if columns}
+
+
+def _side_by_side(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def _means(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the cells that are there; 0 where none is."""
+    there = ~np.isnan(X)
+    total = np.sum(X, axis=0, where=there, dtype=np.float64)
+    return np.asarray(total / np.maximum(there.sum(axis=0), 1))

@@ -1,7 +1,7 @@
 """A model as one file: what it says (:mod:`_container` has the bytes), and the way back.
 
     manifest    format, version, libraries, encoder, scorer, threshold, card
-    arrays      encoder/..., scorer/..., quantiles
+    arrays      encoder/..., scorer/..., quantiles, typical (of tables)
 
 No part of the file is an object. Encoder and scorer are rebuilt by our own code from values that
 are asked for by name, type and range, and the parts are held against each other.
@@ -75,6 +75,8 @@ def write_model(model: TableModel, stream: Any) -> None:
         "card": _without_columns(jsonable(model.card)),
     }
     arrays: dict[str, Any] = {"quantiles": np.asarray(model.quantiles, dtype=np.float64)}
+    if model.typical is not None:
+        arrays["typical"] = np.asarray(model.typical, dtype=np.float64)
     for name, part in (("encoder", model.encoder), ("scorer", model.scorer)):
         arrays |= {f"{name}/{key}": np.asarray(value) for key, value in part.arrays().items()}
     write_container(stream, manifest, arrays)
@@ -128,9 +130,13 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Any]) -> TableModel:
     quantiles = parts.array("quantiles", "float", (None,))
     if not 2 <= len(quantiles) <= _MAX_QUANTILES or (np.diff(quantiles) < 0).any():
         raise refuse("the quantiles of its scores are out of order")
+    typical = None
+    if "typical" in arrays:
+        shape = (sum(widths[view] for view in scorer.views),)
+        typical = parts.array("typical", "float", shape).astype(np.float64)
     card = _check_card(parts.mapping("card"), encoder)
     parts.finish()
-    model = TableModel(encoder, scorer, threshold, quantiles, card)
+    model = TableModel(encoder, scorer, threshold, quantiles, card, typical)
     _try_a_row(model)
     return model
 

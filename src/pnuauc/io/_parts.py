@@ -7,7 +7,8 @@ A stored scorer has
     spec(), arrays()             a small dict for JSON, and plain numeric arrays by name
     from_parts(parts, widths)    the scorer back, every number checked; ``widths`` gives the
                                  encoded columns of each view
-    score(X, n_threads)          (n, d) -> (n,); X is a dict of view -> matrix if it reads several
+    score(X, n_threads)          (n, d) -> (n,); X has the views that it reads side by side
+    chances(scores)              (n,) -> (n, 3), probability and its interval; only where known
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class StoredScorer(Protocol):
     """What :class:`TableModel` asks of a scorer; see the module's head."""
 
     kind: str
-    views: tuple[str, ...]
+
+    @property
+    def views(self) -> tuple[str, ...]: ...
 
     def spec(self) -> dict[str, Any]: ...
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from pnuauc._extras import need
 from pnuauc.exceptions import InputError
 from pnuauc.io._columns import CellError
 from pnuauc.io._model import TableModel
+from pnuauc.io._reasons import spell_reasons
 from pnuauc.io._tables import ReadOptions, column_names, detect_format, iter_batches
 from pnuauc.io._writing import (
     TableWriter,
@@ -30,7 +32,8 @@ __all__ = ["OutputChoice", "ScoreSummary", "score_file"]
 #: Batches that may wait between reading and scoring.
 _AHEAD = 2
 #: Columns that scoring adds.
-_ADDED = ("row", "score", "percentile", "probability")
+_CHANCES = ("probability", "probability_low", "probability_high")
+_ADDED = ("row", "score", "percentile", *_CHANCES, "reasons")
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,12 @@ class OutputChoice:
     keep : column names to copy; None copies the model's id and label columns that are there, or,
         if none is, the row number (from 1) as ``row``
     columns : names of the output's columns in order, among those kept, ``row``, ``score``,
-        ``percentile`` and ``probability``; None takes all there are
+        ``percentile``, ``probability`` with its ends, and ``reasons``; None takes all there are
     sort : whether the highest scores come first; then what is written is held in memory
     top : only so many rows, those with the highest scores, highest first
     threshold : only rows that score at least this
+    reasons : so many columns that move the score most are told with every row that is written;
+        costs as many scorings as the table has columns
     spreadsheet : whether text in CSV and TSV that a spreadsheet would run as a formula gets an
         apostrophe in front; ids are changed by it, so they no longer join
     """
@@ -56,6 +61,7 @@ class OutputChoice:
     top: int | None = None
     threshold: float | None = None
     spreadsheet: bool = False
+    reasons: int = 0
 
 
 @dataclass
@@ -156,7 +162,8 @@ def score_file(
 ) -> ScoreSummary:
     """Write ``target`` with the kept columns, ``score`` and ``percentile`` of every row, in order.
 
-    A model that knows probabilities adds the column ``probability``.
+    A model that knows probabilities adds the column ``probability`` and the ends of its 90%
+    interval, ``probability_low`` and ``probability_high``.
 
     Parameters
     ----------
@@ -183,13 +190,18 @@ def score_file(
         as_text = rows.kind in {"jsonl", "excel"}
         for batch, name, first in _read_ahead(rows.batches(model, columns, kept)):
             try:
-                scores = _score_batch(model, batch, first, summary, n_threads)
+                X, scores = _score_batch(model, batch, first, summary, n_threads)
             except CellError as error:
                 raise CellError(f"'{name}': {error}", about=error.about) from error
             copied = {name: batch.column(name) for name in kept}
             if as_text:
                 copied = {name: values.cast("string") for name, values in copied.items()}
-            sink.put(_output(model, copied, scores, summary.n_rows - len(scores)))
+            output = _output(model, copied, scores, summary.n_rows - len(scores))
+            if choice.reasons:
+                rows = _may_be_written(scores, choice)
+                told = _reasons(model, X, batch, rows, choice.reasons)
+                output = output.take(rows).append_column("reasons", told)
+            sink.put(output)
             if tell:
                 tell(summary.n_rows)
         if summary.n_rows == 0:
@@ -295,7 +307,8 @@ def _columns_to_read(
 
 def _score_batch(
     model: TableModel, batch: Any, first_row: int, summary: ScoreSummary, n_threads: int
-) -> Any:
+) -> tuple[Any, Any]:
+    """Encoded rows and their scores."""
     if model.encoder.is_sparse:
         X, fresh = model.encode(batch[0]), {}
     else:
@@ -303,7 +316,7 @@ def _score_batch(
         fresh = model.encoder.new_categories(batch)
     scores = model.score_encoded(X, n_threads)
     summary.add(scores, fresh)
-    return scores
+    return X, scores
 
 
 def _output(model: TableModel, copied: dict[str, Any], scores: Any, first: int) -> Any:
@@ -313,11 +326,34 @@ def _output(model: TableModel, copied: dict[str, Any], scores: Any, first: int) 
         columns = {"row": pa.array(np.arange(first + 1, first + 1 + len(scores)))}
     columns["score"] = pa.array(scores)
     columns["percentile"] = pa.array(np.round(model.percentile(scores), 3))
-    probability = getattr(model, "probability", None)
-    chances = None if probability is None else probability(scores)
+    chances = model.probability(scores)
     if chances is not None:
-        columns["probability"] = pa.array(np.asarray(chances, dtype=np.float64))
+        columns |= {name: pa.array(chances[:, j]) for j, name in enumerate(_CHANCES)}
     return pa.RecordBatch.from_pydict(columns)
+
+
+def _may_be_written(scores: Any, choice: OutputChoice) -> Any:
+    """Row numbers in the batch, ascending, without those that the choice rules out already."""
+    rows = np.arange(len(scores))
+    if choice.threshold is not None:
+        rows = rows[scores >= choice.threshold]
+    if choice.top is not None:
+        rows = np.sort(rows[np.argsort(-scores[rows], kind="stable")[: choice.top]])
+    return rows
+
+
+def _reasons(model: TableModel, X: Any, batch: Any, rows: Any, n_reasons: int) -> Any:
+    """What moves the scores of these rows of the batch, as a column of text."""
+    found = model.reasons(X[rows], n_reasons) if len(rows) else []
+    told = []
+    for i, reasons in zip(rows, found, strict=True):
+        named = None if model.encoder.is_sparse else partial(_cell, batch, int(i))
+        told.append(spell_reasons([r for r in reasons if r.effect], named))
+    return need("pyarrow").array(told, "string")
+
+
+def _cell(batch: Any, row: int, name: str) -> Any:
+    return batch.column(name)[row].as_py()
 
 
 def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:

@@ -14,7 +14,7 @@ __all__ = ["SIGN", "written_by_us"]
 SIGN = "pnuauc"
 _HEAD_BYTES = 2**16
 #: What scoring adds to a table.
-_ADDED = {"score", "percentile", "probability"}
+_ADDED = {"score", "percentile", "probability", "probability_high", "reasons"}
 
 
 def written_by_us(path: str | os.PathLike[str]) -> bool:
