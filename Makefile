@@ -39,9 +39,10 @@ PYTEST := -m pytest -n 2 --dist loadfile -q
 unit: $(STAMP)
 	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term:skip-covered
 
-# Real clusters, workers killed in the middle: minutes.
+# Real clusters and sessions, workers and executors killed: ten minutes. Spark needs Java 17.
 test-engines: $(STAMP)
-	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python -m pytest -q tests/test_dask.py
+	$(BIN)/python -m pip install --quiet --editable ".[dev,spark]"
+	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python -m pytest -q tests/test_dask.py tests/test_spark.py
 
 coverage: $(STAMP)
 	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,27 @@ def visited(folder, number):
         return stream.tell()
 
 
-def die_at(folder, number, visit):
-    """Kill this process at the given visit of a partition, the first time that it comes to it."""
+def die_at(folder, number, visit, process=os.getpid):
+    """Kill a process, this one by default, at the given visit of a partition."""
     if visited(folder, number) == visit:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(process(), signal.SIGKILL)
+
+
+def within(seconds, function, *arguments, **options):
+    """The result or error of a call that must end in time; a hang is a failure, not a wait."""
+    found = []
+
+    def run():
+        try:
+            found.append((function(*arguments, **options), None))
+        except BaseException as error:
+            found.append((None, error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert found, f"still running after {seconds} seconds"
+    result, error = found[0]
+    if error is not None:
+        raise error
+    return result

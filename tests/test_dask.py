@@ -34,6 +34,7 @@ from tests.engine_tables import (  # noqa: E402
     digest,
     fitted_in_memory,
     slow_engines,
+    within,
 )
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning:distributed")
@@ -221,26 +222,6 @@ def dying(folder, X, y, visit, rows=200):
     made = dask.delayed(part, pure=False)
     chunks = [da.from_delayed(made(i), (rows, X.shape[1]), X.dtype) for i in range(len(X) // rows)]
     return da.concatenate(chunks), da.from_array(y, chunks=rows)
-
-
-def within(seconds, function, *arguments, **options):
-    """The result or error of a call that must end in time; a hang is a failure, not a wait."""
-    found = []
-
-    def run():
-        try:
-            found.append((function(*arguments, **options), None))
-        except BaseException as error:
-            found.append((None, error))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    assert found, f"still running after {seconds} seconds"
-    result, error = found[0]
-    if error is not None:
-        raise error
-    return result
 
 
 @slow_engines

@@ -19,6 +19,7 @@ _HINTS = {
     "cells": "Use --decimal, --date-format or --categorical to have cells read otherwise.",
     "drop": "Use --drop to leave a column out.",
     "output": "Use -o to name another file.",
+    "max_unlabeled": "Use --max-unlabeled to draw more of them, or all.",
 }
 
 
@@ -38,6 +39,9 @@ def hints_for(findings: dict[str, Any]) -> list[str]:
         topics.append("prior")
     if findings.get("leaks"):
         topics.append("drop")
+    drawn = (findings.get("settings") or {}).get("max_unlabeled", "all")
+    if drawn != "all" and findings["labels"]["unlabeled"] > drawn:
+        topics.append("max_unlabeled")
     columns = (findings.get("table") or {}).get("columns", [])
     if any(column.get("form") not in {None, "", "ymd"} for column in columns):
         topics.append("cells")

@@ -15,8 +15,9 @@ from pnuauc.exceptions import InputError
 from pnuauc.labels import UNLABELED, Roles
 from pnuauc.metrics._compare import LabeledPairs, PairCounts
 from pnuauc.metrics._counts import ScoreCounts, check_scores
+from pnuauc.metrics._estimate import unbiased_auc
 
-__all__ = ["SCORE", "SECOND_SCORE", "count_pairs", "count_scores"]
+__all__ = ["SCORE", "SECOND_SCORE", "count_pairs", "count_scores", "unbiased_score"]
 
 SCORE, SECOND_SCORE = "score", "second_score"
 
@@ -27,7 +28,7 @@ def count_scores(source: Source, **label_codes: Any) -> ScoreCounts:
     roles, scores = _labelled(source, codes, (SCORE,))
     counts = ScoreCounts.from_roles(roles, scores[0])
     count = functools.partial(_count, codes=codes, anchors=counts.anchors)
-    return source.fold(count, operator.add, counts)
+    return source.reduce(count, operator.add, counts)
 
 
 def count_pairs(source: Source, **label_codes: Any) -> tuple[LabeledPairs, PairCounts]:
@@ -37,7 +38,14 @@ def count_pairs(source: Source, **label_codes: Any) -> tuple[LabeledPairs, PairC
     labeled = LabeledPairs(roles, *scores)
     nothing = labeled.count(np.empty(0), np.empty(0))
     count = functools.partial(_count_both, codes=codes, labeled=labeled)
-    return labeled, source.fold(count, operator.add, nothing)
+    return labeled, source.reduce(count, operator.add, nothing)
+
+
+def unbiased_score(counts: ScoreCounts, prior: Any, method: str = "auto") -> float:
+    """What ranks models: the unbiased AUC, without a prior the share of pairs won."""
+    if method == "auto" and prior is None and not (counts.n_positive and counts.n_negative):
+        method = "pu_raw" if counts.n_positive else "nu_raw"
+    return unbiased_auc(counts, prior, method)
 
 
 def _labelled(
@@ -45,7 +53,7 @@ def _labelled(
 ) -> tuple[Roles, NDArray[np.float64]]:
     """Roles and scores, shape (columns, n), of the labelled rows."""
     gather = functools.partial(_gather, codes=codes, names=names)
-    found = source.select([LABEL, *names]).fold(
+    found = source.select([LABEL, *names]).reduce(
         gather, _side_by_side, np.empty((1 + len(names), 0))
     )
     return Roles(found[0].astype(np.int8)), found[1:]

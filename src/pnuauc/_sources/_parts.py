@@ -37,7 +37,7 @@ class PartReader(Protocol):
 class Job:
     """What one visit of all parts does; shipped to the tasks as one argument."""
 
-    read: PartReader
+    read: Callable[[Any, int], Iterable[Batch]]
     summarise: Callable[[Batch], Any]
     merge: Callable[[Any, Any], Any]
 

@@ -13,8 +13,8 @@ from pnuauc._estimators import label_codes
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._extras import need
 from pnuauc._sources._matrix import fit_on_source
+from pnuauc._sources._metrics import count_scores, unbiased_score
 from pnuauc.dask._collections import collection_source, feature_names, is_collection
-from pnuauc.dask._metrics import unbiased_score
 
 __all__ = ["DaskAUCClassifierCV"]
 
@@ -87,8 +87,8 @@ class DaskAUCClassifierCV(AUCClassifierCV):
             return self.to_local().score(X, y, sample_weight)
         if sample_weight is not None:
             raise ValueError("Scores of Dask collections take no sample_weight.")
-        scores = self.decision_function(X)
-        return unbiased_score(y, scores, self.class_prior_, self.client, **label_codes(self))
+        source = collection_source(self.client, label=y, score=self.decision_function(X))
+        return unbiased_score(count_scores(source, **label_codes(self)), self.class_prior_)
 
     def to_local(self) -> AUCClassifierCV:
         """The same fitted model without Dask."""

@@ -8,9 +8,8 @@ from pnuauc._sources._metrics import count_pairs, count_scores
 from pnuauc.dask._collections import collection_source
 from pnuauc.metrics import AUCComparison, AUCEstimate, auc_from_counts
 from pnuauc.metrics._compare import compare_counted
-from pnuauc.metrics._estimate import unbiased_auc
 
-__all__ = ["auc_estimate", "compare_auc", "unbiased_score"]
+__all__ = ["auc_estimate", "compare_auc"]
 
 
 def auc_estimate(
@@ -69,12 +68,3 @@ def compare_auc(
     source = collection_source(client, label=y, score=scores_a, second_score=scores_b)
     labeled, counted = count_pairs(source, **label_codes)
     return compare_counted(labeled, counted, prior, method, level, prior_level=prior_level)
-
-
-def unbiased_score(y: Any, scores: Any, prior: Any, client: Any, **label_codes: Any) -> float:
-    """What ``score`` of an estimator answers; without a prior the share of pairs won."""
-    counts = count_scores(collection_source(client, label=y, score=scores), **label_codes)
-    method = "auto"
-    if prior is None and not (counts.n_positive and counts.n_negative):
-        method = "pu_raw" if counts.n_positive else "nu_raw"
-    return unbiased_auc(counts, prior, method)

@@ -55,7 +55,7 @@ class DaskSource:
         """The same with these columns only: partitions of others are not computed."""
         return replace(self, read=self.read.select(columns))
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Batch], _Result],
         merge: Callable[[_Result, _Result], _Result],
@@ -168,7 +168,7 @@ def _wait(client: Any, futures: list[Any]) -> None:
             raise _scheduler_lost(error) from error
         try:
             workers = client.nthreads()
-        except OSError as error:
+        except (OSError, AttributeError) as error:  # the client has closed its end
             raise _scheduler_lost(error) from error
         if workers:
             last_seen = time.monotonic()

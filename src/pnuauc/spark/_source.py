@@ -1,0 +1,184 @@
+"""A table in the partitions of a Spark DataFrame, visited by tasks on the executors.
+
+Classic and Connect sessions alike: no RDD. A task gets its partition as arrow batches
+(``mapInArrow``) and answers with one row, its number and its summary. These come to the driver, or
+where there are many are merged in groups by the executors first (``applyInArrow``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from pnuauc._extras import need
+from pnuauc._sources._parts import Job
+from pnuauc._sources._port import Batch
+from pnuauc.exceptions import EngineError
+
+__all__ = ["SparkSource", "engine_errors"]
+
+_Result = TypeVar("_Result")
+
+#: Summaries that the driver merges itself; above, executors merge groups of neighbours first. A
+#: summary of moments has 8 MB with the defaults, and Spark lets 1 GB of results come to the driver.
+TREE_ABOVE = 64
+TREE_WIDTH = 8
+
+_ANSWER = "part long, failed boolean, summary binary"
+
+
+@dataclass(frozen=True, eq=False)
+class SparkSource:
+    """A DataFrame, one task a partition.
+
+    Attributes
+    ----------
+    frame : pyspark.sql.DataFrame
+    schema : pyarrow.Schema
+    read : callable(record batches of a partition, its number) -> iterable of Batch
+    known : what earlier visits told of the partitions: "parts", their number
+    """
+
+    frame: Any
+    schema: Any
+    read: Callable[[Iterable[Any], int], Iterable[Batch]]
+    known: dict[str, int] = field(default_factory=dict)
+
+    def select(self, columns: Sequence[str]) -> SparkSource:
+        """The same with these columns only."""
+        chosen = need("pyarrow").schema([self.schema.field(name) for name in columns])
+        return replace(self, frame=self.frame.select(*columns), schema=chosen)
+
+    def reduce(
+        self,
+        summarise: Callable[[Batch], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all batches: of a partition where it is, then in their order."""
+        job = Job(self.read, summarise, merge)
+        found = self.frame.mapInArrow(functools.partial(_visit, job=job), _ANSWER)
+        n_parts = self.known.get("parts", 0)
+        step = TREE_WIDTH
+        while n_parts > TREE_ABOVE:
+            found = _grouped(found, job, step)
+            n_parts, step = -(-n_parts // TREE_WIDTH), step * TREE_WIDTH
+        answers = _answers(found)
+        self.known.setdefault("parts", len(answers))
+        total = functools.reduce(job.joined, answers, None)
+        return zero if total is None else merge(zero, total[0])
+
+    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
+        """function(batch) for every batch, in order."""
+        job = Job(self.read, function, _never)
+        visit = functools.partial(_visit_all, job=job)
+        for answer in _answers(self.frame.mapInArrow(visit, _ANSWER)):
+            yield from answer
+
+
+def _visit(batches: Iterable[Any], job: Job) -> Iterator[Any]:
+    yield _answer(job.summary, batches)
+
+
+def _visit_all(batches: Iterable[Any], job: Job) -> Iterator[Any]:
+    yield _answer(job.results, batches)
+
+
+def _answer(summary: Callable[[Any, int], Any], batches: Iterable[Any]) -> Any:
+    """One row: number of the partition, what was made of it.
+
+    An error of the rows themselves is an answer too: Spark would try the task again and again.
+    """
+    number = need("pyspark", "spark").TaskContext.get().partitionId()
+    try:
+        return _row(number, summary(batches, number))
+    except (ValueError, TypeError) as error:
+        return _row(number, error, failed=True)
+
+
+def _row(number: int, found: Any, failed: bool = False) -> Any:
+    pa = need("pyarrow")
+    cells = {"part": [number], "failed": [failed], "summary": [pickle.dumps(found, 5)]}
+    types = (pa.int64(), pa.bool_(), pa.binary())
+    arrays = [pa.array(cell, kind) for cell, kind in zip(cells.values(), types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(cells))
+
+
+def _grouped(found: Any, job: Job, step: int) -> Any:
+    """Summaries of ``TREE_WIDTH`` neighbours merged into one, which has the first one's number."""
+    sf = need("pyspark.sql.functions", "spark")
+    group = sf.floor(sf.col("part") / sf.lit(step)).alias("group")
+
+    def merge(table):  # type: ignore[no-untyped-def]  # Spark reads types as its own
+        return _merge_group(table, job)
+
+    return found.groupBy(group).applyInArrow(merge, _ANSWER)
+
+
+def _merge_group(table: Any, job: Job) -> Any:
+    pa = need("pyarrow")
+    table = table.sort_by("part")
+    number = table.column("part")[0].as_py()
+    parts = [pickle.loads(cell.as_py()) for cell in table.column("summary")]
+    failed = table.column("failed").to_pylist()
+    if any(failed):
+        row = _row(number, parts[failed.index(True)], failed=True)
+    else:
+        row = _row(number, functools.reduce(job.joined, parts))
+    return pa.Table.from_batches([row])
+
+
+def _answers(found: Any) -> list[Any]:
+    """The summaries in the order of the partitions, or the error of the first that has one."""
+    with engine_errors():
+        table = found.toArrow().sort_by("part")
+    answers = [pickle.loads(cell.as_py()) for cell in table.column("summary")]
+    failed = table.column("failed").to_pylist()
+    if any(failed):
+        raise answers[failed.index(True)]
+    return answers
+
+
+def _never(a: Any, b: Any) -> Any:
+    raise AssertionError("results of a map are not merged")
+
+
+_GIVEN_UP = re.compile(
+    r"Task (?P<task>\d+) in stage (?P<stage>[\d.]+) failed (?P<times>\d+) times?"
+    r"(?:, most recent failure: (?P<why>[^\n]*))?"
+)
+_REMARKS = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()]*\): |^[\w.$]+: ")
+
+
+@contextlib.contextmanager
+def engine_errors() -> Iterator[None]:
+    """What Spark raises when it gives up, as one sentence."""
+    errors = (
+        need("pyspark.errors", "spark").PySparkException,
+        need("py4j.protocol", "spark").Py4JError,
+    )
+    try:
+        yield
+    except errors as error:
+        raise EngineError(_told(str(error))) from error
+
+
+def _told(message: str) -> str:
+    found = _GIVEN_UP.search(message)
+    if found is None:
+        first = next((line for line in message.splitlines() if line.strip()), "no reason given")
+        return f"Spark gave the work up: {first.strip()[:500]}"
+    why = found["why"] or "no reason given"
+    for _ in range(3):
+        why = _REMARKS.sub("", why)
+    return (
+        f"Spark gave up task {found['task']} of stage {found['stage']}, a partition of the table, "
+        f"after {found['times']} attempts: {why.strip()[:300].rstrip('.')}. Raise the memory of "
+        "executors (spark.executor.memoryOverhead is the part of Python), cut the table into more "
+        "partitions, or raise spark.task.maxFailures where executors come and go."
+    )
