@@ -179,7 +179,7 @@ def rests_on(auc: dict[str, Any]) -> str:
     if auc["method"] != "pn" or why is None:
         return rows.get(auc["method"], str(auc["method"]))
     reason = why.split("left out, because ", 1)[1].rstrip(".")
-    return f"{rows['pn']}; unlabelled rows are left out, because {reason}"
+    return f"{rows['pn']}; unlabelled rows are left out, because {reason[0].lower()}{reason[1:]}"
 
 
 def copies_words(copies: dict[str, Any]) -> list[str]:
