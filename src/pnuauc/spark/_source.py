@@ -128,8 +128,8 @@ def spark_files(source: FileSource, master: str | None) -> Iterator[SparkFiles]:
     builder = sql.SparkSession.builder.appName("pnuauc")
     with engine_errors():
         made = builder.remote(given) if given.startswith("sc://") else builder.master(given)
-        if given.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-            made = made.config("spark.pyspark.python", sys.executable)  # not that of the path
+        if given.startswith("local"):  # else the Python of the path, which may lack pnuauc
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         session = made.getOrCreate()
         n = len(parts.numbers)
         frame = session.range(0, n, 1, n)
