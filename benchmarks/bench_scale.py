@@ -61,9 +61,9 @@ def fit(folder: Path, n_files: int, centers: int) -> dict[str, object]:
     seconds: list[float] = []
 
     class Clocked(FileSource):
-        def fold(self, summarise, merge, zero):
+        def reduce(self, summarise, merge, zero):
             start = process_time()
-            found = super().fold(summarise, merge, zero)
+            found = super().reduce(summarise, merge, zero)
             seconds.append(process_time() - start)
             return found
 

@@ -167,26 +167,32 @@ def _covers(rows: pd.DataFrame) -> pd.Series:
 
 
 def by_setting(experiment: Experiment, results: Path) -> str:
-    """Errors of every method in every setting, all data sets and trials together."""
+    """Errors of every method in every setting, beside the first method's on the same draws."""
     rows = frame(experiment, results)
     if rows.empty:
         return "*Not run yet.*"
+    rows["gap"] = rows.estimate - rows.prior
+    first = experiment.methods[0].name
+    ours = rows[rows.method == first].set_index(["data_set", "setting", "seed"]).gap
     lines: list[dict[str, object]] = []
-    for method, sub in rows.groupby("method", sort=False):
-        line: dict[str, object] = {"method": method}
-        for (n_p, n_n, prior), cell in sub.groupby(
-            ["n_positive", "n_negative", "prior"], sort=False
-        ):
-            gap = cell.estimate - cell.prior
-            name = f"{n_p}, {n_n}, {prior:g}"
-            line[f"RMSE {name}"] = f"{np.sqrt((gap**2).mean()):.4f}"
-            line[f"bias {name}"] = f"{gap.mean():+.3f}"
+    for (n_p, n_n, prior), part in rows.groupby(["n_positive", "n_negative", "prior"], sort=False):
+        for method, cell in part.groupby("method", sort=False):
+            same = ours.reindex(pd.MultiIndex.from_frame(cell[["data_set", "setting", "seed"]]))
             known = cell.low.notna().any()
-            line[f"covers {name}"] = f"{_covers(cell).mean():.3f}" if known else ""
-        line["trials"] = sub.groupby(["data_set", "setting"]).seed.nunique().min()
-        line["seconds"] = f"{sub.seconds.median():.3f}"
-        lines.append(line)
+            lines.append(
+                {"nP, nN, prior": f"{n_p}, {n_n}, {prior:g}", "method": method}
+                | {"trials": cell.seed.nunique(), "draws": len(cell)}
+                | {"RMSE": f"{_rms(cell.gap):.4f}"}
+                | {f"{first} on these": f"{_rms(same.dropna()):.4f}"}
+                | {"bias": f"{cell.gap.mean():+.3f}"}
+                | {"90% covers": f"{_covers(cell).mean():.3f}" if known else ""}
+                | {"seconds": f"{cell.seconds.median():.3f}"}
+            )
     return markdown_table(lines) + "\n\n" + by_data_set(rows)
+
+
+def _rms(values: pd.Series) -> float:
+    return float(np.sqrt((values**2).mean()))
 
 
 def by_data_set(rows: pd.DataFrame) -> str:

@@ -610,6 +610,22 @@ def test_grown_trees_are_like_scikit_learns(kind):
     assert abs(auc - reference) < 0.03
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_compiled_trees_are_the_walked_ones(missing):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((500, 6)).astype(np.float32).astype(float)
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    samples = [rng.choice(500, 80, replace=False) for _ in range(9)]
+    forest = grow_trees(X, samples, (rng.uniform(size=500) < 0.4).astype(int), rng)
+    assert forest._compiled is not None
+    np.testing.assert_allclose(forest.score(X), forest._walk(X), atol=1e-14)
+    # trees that share a stretch of the list are walked
+    mixed = dataclasses.replace(forest, roots=forest.roots[::-1].copy())
+    assert mixed._compiled is None
+    np.testing.assert_allclose(mixed.score(X), forest.score(X), atol=1e-14)
+
+
 def test_trees_grown_in_batches_are_one_forest(monkeypatch):
     rng = np.random.RandomState(0)
     X, codes = rng.standard_normal((50, 4)), np.arange(50) % 2

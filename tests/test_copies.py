@@ -9,11 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from pnuauc import AUCClassifierCV
 from pnuauc._study import ColumnRoles, FitSettings, fit_study
 from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import common_scale, fold_count
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import RoleStratifiedKFold
+from pnuauc.metrics._splitters import row_groups
+from pnuauc.selection import deal_folds
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
@@ -122,3 +125,47 @@ def test_common_scale_keeps_order_and_ignores_the_refit_s_scale():
     far = raw.copy()
     far[order[-1]] = 1e12  # one row far out moves no other
     np.testing.assert_allclose(common_scale(far, roles)[order[:-1]], scale[order[:-1]], atol=1e-6)
+
+
+def test_folds_of_a_selection_keep_labelled_copies_together_and_change_nothing_without_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    rows = {"P": np.arange(0, 20), "N": np.arange(20, 60), "U": np.arange(60, 300)}
+    plain, seen = (deal_folds(rows, 5, given, random_state=3) for given in (None, X))
+    for role in rows:
+        for a, b in zip(plain.rows[role], seen.rows[role], strict=True):
+            np.testing.assert_array_equal(a, b)
+    # every labelled row three times, one positive also among the negatives
+    X[:15] = np.repeat(X[:5], 3, axis=0)
+    X[20:59] = np.repeat(X[20:33], 3, axis=0)
+    X[59] = X[0]
+    folds = deal_folds(rows, 5, X, random_state=3)
+    assert folds.n_folds == 5
+    groups = row_groups(X)
+    for k in range(5):
+        held = set(groups[np.concatenate([folds.rows["P"][k], folds.rows["N"][k]])])
+        others = [folds.rows[role][j] for role in "PN" for j in range(5) if j != k]
+        assert not held & set(groups[np.concatenate(others)])
+    for role, index in rows.items():
+        sizes = [len(part) for part in folds.rows[role]]
+        assert min(sizes) > 0
+        np.testing.assert_array_equal(np.sort(np.concatenate(folds.rows[role])), index)
+
+
+def test_a_class_of_one_repeated_row_is_split_all_the_same():
+    X = np.ones((20, 2))
+    rows = {"P": np.arange(6), "N": np.arange(6, 20)}
+    assert deal_folds(rows, 5, X, random_state=0).n_folds == 5
+    X[10:] = np.arange(20).reshape(10, 2)
+    X[:3] = 7.5  # two different positives: two folds
+    assert deal_folds(rows, 5, X, random_state=0).n_folds == 2
+
+
+def test_a_selection_on_a_stacked_table_does_not_see_its_own_rows():
+    """Noise, stacked four times: validation pairs are then as often won as lost."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(80, 4)), np.repeat([1, 0], 40)
+    model = AUCClassifierCV(risk="pn", n_centers=60, random_state=0, verbose=False)
+    model.fit(np.vstack([X] * 4), np.tile(y, 4))
+    # with copies in other folds the best candidate wins nearly every held-out pair
+    assert model.best_score_ < 0.7

@@ -11,7 +11,9 @@ import pytest
 from scipy import special
 from sklearn.base import BaseEstimator
 
-from pnuauc._prior import ClassPrior
+from pnuauc import AutoAUCClassifier
+from pnuauc._prior import ClassPrior, read_prior
+from pnuauc._report import _words as words
 from pnuauc._study import (
     ColumnRoles,
     FitSettings,
@@ -22,7 +24,8 @@ from pnuauc._study import (
     fit_study,
 )
 from pnuauc._study import _prior as study_prior
-from pnuauc._study._copies import find_copies
+from pnuauc._study._committee import rival_findings
+from pnuauc._study._copies import Copies, find_copies
 from pnuauc._study._crossfit import (
     CrossFit,
     common_scale,
@@ -41,7 +44,7 @@ from pnuauc._study._findings import (
 from pnuauc._study._importance import importance_findings, permutation_importance
 from pnuauc._study._review import top_rows
 from pnuauc.exceptions import InputError, LabelReadingWarning
-from pnuauc.labels import read_roles
+from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import auc_estimate
 from tests.conftest import wins
 
@@ -446,3 +449,26 @@ def test_a_named_label_that_does_not_occur():
         read_labels(few, "y", LabelCodes(positive=["A"], negative=["b"]))
     with pytest.raises(InputError, match=r"'a', 'b', 'c', 'd', 'e', \.\.\.\.$"):
         read_labels(many, "y", LabelCodes(positive=["x"], negative=["b"]))
+
+
+@pytest.mark.parametrize("n_n", [20, 0])
+@pytest.mark.parametrize("prior", [0.2, (0.1, 0.3)])
+def test_a_rival_and_the_committee_subtract_to_their_difference(n_n, prior):
+    """They come from one way of counting, which need not be the headline's."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.array([1, 0, -1], np.int8), [20, n_n, 60])
+    rows = np.arange(len(codes))
+    hidden = (codes == 1) | (rows >= len(codes) - 12)
+    X = rng.normal(size=(len(codes), 3)) + 0.7 * hidden[:, None]
+    scores = rng.normal(size=len(codes)) + hidden
+    held_out = CrossFit(rows, Roles(codes), scores, [(None, None)] * 2, Copies(rows, 0, 0))
+    lines = rival_findings(
+        AutoAUCClassifier(), X, held_out, read_prior(prior), 2, FitSettings(folds=2)
+    )
+    assert len(lines) == (2 if n_n else 1)
+    for line in lines:
+        assert line["committee"] - line["auc"] == pytest.approx(line["difference"], abs=1e-9)
+        assert line["low"] <= line["difference"] <= line["high"]
+        sentence = words.rival_words(line)
+        for value in (line["auc"], line["committee"], line["difference"]):
+            assert f"{value:.3f}" in sentence

@@ -40,6 +40,7 @@ def kinds_of(cells, **options):
         (["1.234,5", "7,1", "0,5"], "number", [1234.5, 7.1, 0.5], "decimal comma"),
         (["1,234", "567", "12,001"], "number", [1234, 567, 12001], "thousands marks"),
         (["1 234,5", "5,5", "-3"], "number", [1234.5, 5.5, -3], "decimal comma"),
+        (["1,5 %", "20,25 %", "3 %"], "number", [0.015, 0.2025, 0.03], "percents with a decimal"),
         (["1'000.5", "3", "2"], "number", [1000.5, 3, 2], "thousands marks"),
         (["12%", "3.5 %", "-1%"], "number", [0.12, 0.035, -0.01], "percents"),
         (["€ 5,20", "€ 1.000,00", "-€3,00"], "number", [5.2, 1000, -3], "amounts of money"),
@@ -116,6 +117,19 @@ def test_one_column_with_decimal_commas_settles_the_others():
     trees = encoder.transform(table, view="trees")
     assert trees[0, encoder.groups("trees")["c"][0]] == 1234
     assert trees[0, encoder.groups("trees")["sure"][0]] == 1.5
+
+
+def test_dots_beside_decimal_commas_that_are_no_thousands_marks():
+    """Percents and money too, not plain numbers alone: they were hashed as text."""
+    cells = {
+        "p": ["1.5%", "20.25%", "3%"],
+        "m": ["$1.5", "$20.25", "$3"],
+        "n": ["1.5", "2.25", "3"],
+    }
+    table = pa.table({"sure": ["1,5", "2,25", "0,1"], **cells})
+    encoder = TableEncoder().fit(table)
+    trees, groups = encoder.transform(table, view="trees"), encoder.groups("trees")
+    assert [trees[0, groups[name][0]] for name in ("sure", "p", "m", "n")] == [1.5, 0.015, 1.5, 1.5]
 
 
 def test_cells_that_are_written_otherwise_count_as_missing_if_there_were_some():

@@ -78,12 +78,16 @@ def test_a_shift_that_all_columns_share_is_how_rows_were_picked():
 
 
 @pytest.mark.skipif("PNUAUC_DATA" not in os.environ, reason="PNUAUC_DATA is not set")
-def test_at_most_one_benchmark_set_in_fifteen_raises_an_alarm():
-    alarms = 0
+@pytest.mark.parametrize("n", [(50, 100), (50, 0), (20, 20)])
+def test_at_most_one_benchmark_set_in_fifteen_raises_an_alarm(n):
+    """Two draws each, counted together: the one set is skin_nonskin, whose blue says it all."""
+    alarmed = set()
     for name in DENSE:
         X, y = load(name)
         n_u = 600 if name in {"usps", "image"} else 1000
-        sample = sample_pnu(X, y, 50, 100, n_u, 0.1, random_state=0)
-        columns = {f"c{j}": np.asarray(sample.X[:, j], float) for j in range(sample.X.shape[1])}
-        alarms += bool(named(columns, Roles(sample.y.astype(np.int8)))[0])
-    assert alarms <= 1
+        for seed in (0, 112):
+            sample = sample_pnu(X, y, *n, n_u, 0.1, random_state=seed)
+            columns = {f"c{j}": np.asarray(sample.X[:, j], float) for j in range(sample.X.shape[1])}
+            if named(columns, Roles(sample.y.astype(np.int8)))[0]:
+                alarmed.add(name)
+    assert len(alarmed) <= 1

@@ -16,7 +16,7 @@ from pnuauc._prior import ClassPrior
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError, PriorRefutedError
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import ScoreCounts, auc_estimate, auc_from_counts, prior_sensitivity
-from pnuauc.metrics._conditional import Conditional, role_extremes
+from pnuauc.metrics._conditional import REFUTED, Conditional, mixture_limits, role_extremes
 from pnuauc.metrics._interval import satterthwaite
 from pnuauc.metrics._moments import moments_of
 from tests.conftest import gaussian_scores, wins
@@ -396,6 +396,38 @@ def test_coverage_near_one(n, tail):
         result = auc_estimate(y, scores)
         hits += result.low <= truth <= result.high
     assert hits / 600 >= (0.87 if tail == "heavy" and n == (10, 10) else 0.90)
+
+
+@given(st.floats(-0.2, 1.2), st.floats(0, 0.01), st.floats(1e-3, 0.5), st.sampled_from([3.0, 20.0]))
+@settings(max_examples=100, deadline=None)
+def test_a_mixture_of_one_prior_has_the_limits_of_that_prior(value, apart, spread, df):
+    part = Conditional(value, apart, spread, df)
+    closed = part.limits(0.95) or part.limits(REFUTED)
+    mixed = mixture_limits([part], np.ones(1), 0.95)
+    # where all but the last chance is outside [0, 1], either may call it refuted
+    if closed is None or mixed is None:
+        assert closed == mixed or value < 0 or value > 1
+        return
+    # an estimate above 1 refutes what is next to 1, too; there the mixture goes on to the end
+    low, high = (0.0 if value < 0 else closed[0]), (1.0 if value > 1 else closed[1])
+    assert mixed[0] == pytest.approx(low, abs=0.004)
+    assert mixed[1] == pytest.approx(high, abs=0.004)
+
+
+@pytest.mark.parametrize("n_p", [3, 10, 50])
+@pytest.mark.parametrize("shift", [-6.0, 0.0, 1.5, 6.0])
+def test_an_almost_known_prior_is_as_good_as_a_known_one(n_p, shift):
+    """Also with every pair won, where an interval once was wider under a prior less sure."""
+    rng = np.random.default_rng(n_p)
+    y = np.repeat([1.0, np.nan], [n_p, 400])
+    scores = np.concatenate([rng.normal(shift, 1, n_p), rng.normal(size=400)])
+    scores[n_p : n_p + 40] += shift  # a tenth of the unlabelled rows are positive
+    known = auc_estimate(y, scores, 0.1, "pu")
+    nearly = auc_estimate(y, scores, ClassPrior(0.1, 0.099, 0.101, 0.95, 5e-4, "estimated"), "pu")
+    assert nearly.low == pytest.approx(known.low, abs=0.003)
+    assert nearly.high == pytest.approx(known.high, abs=0.003)
+    unsure = auc_estimate(y, scores, ClassPrior(0.1, 0.05, 0.15, 0.95, 0.025, "estimated"), "pu")
+    assert unsure.high - unsure.low >= known.high - known.low - 0.003
 
 
 def test_a_variance_factor_widens():

@@ -158,7 +158,11 @@ def test_posterior_is_a_law_and_its_interval_lies_inside(seed, n_p, n_n, a, b, l
     low, high = found.interval(level)
     assert 0 <= found.edges[0] <= low < high <= found.edges[-1] <= 1
     inside = (found.shares > low) & (found.shares < high)
-    assert found.weights[inside].sum() >= level - 1e-9
+    assert found.weights[inside].sum() >= level**1.5 - 1e-9
+    alone = posterior([counts_of(*samples)], Beta(a, b))
+    low, high = alone.interval(level)
+    inside = (alone.shares > low) & (alone.shares < high)
+    assert alone.weights[inside].sum() >= level - 1e-9
     assert found.surprise() > -1e-3
 
 
@@ -213,6 +217,15 @@ def test_a_belief_narrows_moves_and_can_be_outvoted() -> None:
     assert moved.shares @ moved.weights == pytest.approx(0.2, abs=0.03)
 
 
+def test_scorers_are_averaged_in_logarithms_and_none_counts_twice() -> None:
+    first, second = (counts_of(*scores(0.2, 1.5, seed, 30, 30)) for seed in (0, 1))
+    once, twice = (posterior(counts, FLAT) for counts in ([first], [first, first]))
+    np.testing.assert_allclose(once.weights, twice.weights)
+    both = posterior([first, second], FLAT)
+    product = np.sqrt(np.prod(both.by_scorer / both.belief, axis=0)) * both.belief
+    np.testing.assert_allclose(both.weights, product / product.sum(), rtol=1e-6, atol=1e-12)
+
+
 def test_without_information_the_posterior_is_the_belief() -> None:
     """All roles of one law, 200 rows each: nothing is learnt from P and N."""
     rng = np.random.default_rng(0)
@@ -234,7 +247,13 @@ def test_beliefs_are_read_or_refused() -> None:
     read = read_belief((0.1, 0.3))
     assert read.mean == pytest.approx(0.2)
     assert beta.std(read.a, read.b) == pytest.approx(0.2 / 3.92, rel=1e-3)
-    assert read_belief(None).mean == 0.25
+    default = read_belief(None)
+    assert default.mean == pytest.approx(0.9 * 1.2 / 5.2 + 0.1 * 0.5)
+    edges = np.array([0, 0.2, 0.7, 1])
+    expected = 0.9 * np.diff(beta.cdf(edges, 1.2, 4)) + 0.1 * np.diff(edges)
+    np.testing.assert_allclose(default.masses(edges), expected)
+    mirrored = default.mirrored.masses(1 - edges[::-1])
+    np.testing.assert_allclose(mirrored[::-1], expected)
     assert Beta(1, 3).masses(np.array([0, 0.5, 1])) == pytest.approx([0.875, 0.125])
     for bad in ((0.3, 0.2), (0.1, 1.2), (0.1,), "x", 0.2, (np.nan, 0.3)):
         with pytest.raises(ValueError, match="belief must be"):

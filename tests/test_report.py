@@ -150,6 +150,15 @@ def test_numbers_of_html_and_json_and_text_agree(findings):
     assert to_html(parsed) == to_html(findings)
 
 
+def test_sentences_stand_apart(findings):
+    """A blank between two sentences, also where a block of the template ends one."""
+    page = re.sub(
+        r"<style.*?</style>|</?(?:em|strong|code|a)\b[^>]*>", "", to_html(findings), flags=re.S
+    )
+    text = re.sub(r"<[^>]+>", "\n", page)
+    assert re.findall(r"[a-z]{2}\.[A-Z][a-z]+", text) == []
+
+
 def test_headline_is_whole_sentences(findings):
     for sentence in headline(findings):
         assert sentence.endswith(".")

@@ -63,13 +63,13 @@ def test_every_row_is_visited_once_with_its_fold_and_weight(
 
     expected = np.c_[X[index], fold, weight[index], np.arange(n)]
     np.testing.assert_array_equal(np.concatenate(list(rows.map(whole))), expected)
-    stacked = rows.fold(whole, lambda a, b: np.concatenate([a, b]), np.empty((0, 5)))
+    stacked = rows.reduce(whole, lambda a, b: np.concatenate([a, b]), np.empty((0, 5)))
     np.testing.assert_array_equal(stacked, expected)
     wanted = rng.random(60) < 0.5
     some = SomeRows(rows, lambda block: wanted[block.place])
     kept = expected[wanted[:n]]
     kept[:, 4] = np.arange(len(kept))  # positions are those among the wanted rows
-    stacked = some.fold(whole, lambda a, b: np.concatenate([a, b]), np.empty((0, 5)))
+    stacked = some.reduce(whole, lambda a, b: np.concatenate([a, b]), np.empty((0, 5)))
     np.testing.assert_array_equal(stacked, kept)
     assert count_rows(some) == len(kept)
     assert sum(len(part) for b in rows.map(list_by_fold) for _, part in b) == n

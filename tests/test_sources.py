@@ -37,7 +37,7 @@ class Pickling(MemorySource):
     def map(self, function):
         return super().map(pickle.loads(pickle.dumps(function)))
 
-    def fold(self, summarise, merge, zero):
+    def reduce(self, summarise, merge, zero):
         merge = pickle.loads(pickle.dumps(merge))
         found = list(self.map(summarise))
         while len(found) > 1:
@@ -405,7 +405,7 @@ def test_formats_agree(tmp_path):
     found = {}
     for kind in ("parquet", "arrow", "csv", "jsonl"):
         source = FileSource.open([tmp_path / f"t.{kind}"])
-        assert source.fold(len, int.__add__, 0) == source.n_rows == 40
+        assert source.reduce(len, int.__add__, 0) == source.n_rows == 40
         found[kind] = np.concatenate([table_keys(b.table) for b in source.batches()])
     for kind in ("arrow", "csv"):
         np.testing.assert_array_equal(found[kind], found["parquet"])

@@ -94,7 +94,7 @@ class Design:
 
         zero = Moments.zero(self.n_features)
         return {
-            role: rows.fold(summarise, Moments.__add__, zero) for role, rows in self.rows.items()
+            role: rows.reduce(summarise, Moments.__add__, zero) for role, rows in self.rows.items()
         }
 
     def scores(self, coef: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
@@ -114,7 +114,7 @@ class Design:
                 part: NDArray[np.float64] = block.features(basis).T @ slope[block.place]
                 return part
 
-            total = self.rows[role].fold(product, np.add, total)
+            total = self.rows[role].reduce(product, np.add, total)
         return total
 
     def only(self, roles: str) -> Design:
@@ -195,7 +195,7 @@ def ranking_threshold(design: Design, coef: NDArray[np.float64], prior: float | 
     if "U" in scores and prior is not None:
         return upper_threshold(scores["U"], prior, small.weights["U"])
     known = [role for role in "PN" if role in scores]
-    total = {role: design.rows[role].fold(lambda b: b.mass, operator.add, 0.0) for role in known}
+    total = {role: design.rows[role].reduce(lambda b: b.mass, operator.add, 0.0) for role in known}
     share = total["P"] / sum(total.values()) if "P" in known else 0.0
     mass = []
     for role in known:

@@ -1,6 +1,6 @@
 """Rows, wherever they live: the one way in which they are visited.
 
-A visitor holds the rows of one role and answers two questions, :meth:`Rows.fold` and
+A visitor holds the rows of one role and answers two questions, :meth:`Rows.reduce` and
 :meth:`Rows.map`. Everything that looks at unlabelled rows (moments, scores, counts, thresholds,
 samples) is a call of one of the two, so that rows in files or on other machines are one more
 implementation of them. :class:`ArrayRows` is the one for rows in memory.
@@ -153,7 +153,7 @@ def _feature_bytes(basis: Any, n_rows: int) -> int:
 class Rows(Protocol):
     """The rows of one role. Blocks come in a fixed order that no setting of speed changes."""
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Block], _Result],
         merge: Callable[[_Result, _Result], _Result],
@@ -251,7 +251,7 @@ class ArrayRows:
             self._seen(place.stop - place.start)
             yield result
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Block], _Result],
         merge: Callable[[_Result, _Result], _Result],
@@ -291,7 +291,7 @@ class SomeRows:
             if found is not None:
                 yield found[0]
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Block], _Result],
         merge: Callable[[_Result, _Result], _Result],
@@ -304,7 +304,7 @@ class SomeRows:
                 return a if b is None else b
             return (merge(a[0], b[0]),)
 
-        (total,) = self.rows.fold(self._apply(summarise), merged, (zero,))
+        (total,) = self.rows.reduce(self._apply(summarise), merged, (zero,))
         return total
 
 
@@ -361,7 +361,7 @@ def block_length(X: Any, basis: Any) -> int:
 
 def count_rows(rows: Rows) -> int:
     """How many rows a visitor has."""
-    return rows.fold(len, lambda a, b: a + b, 0)
+    return rows.reduce(len, lambda a, b: a + b, 0)
 
 
 def row_blocks(n_rows: int, block_size: int) -> list[slice]:

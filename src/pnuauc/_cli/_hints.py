@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import Any
 
 __all__ = ["hints_for", "with_hint"]
@@ -19,6 +21,7 @@ _HINTS = {
     "cells": "Use --decimal, --date-format or --categorical to have cells read otherwise.",
     "drop": "Use --drop to leave a column out.",
     "output": "Use -o to name another file.",
+    "max_unlabeled": "Use --max-unlabeled to draw more of them, or all.",
 }
 
 
@@ -26,7 +29,19 @@ def with_hint(error: Exception) -> str:
     """The error's sentence, and the option that answers it where there is one."""
     text = " ".join(str(error).split())
     hint = _HINTS.get(getattr(error, "about", None) or "")
+    if hint is not None and "for example" in hint:
+        hint = _with_own_example(hint, text)
     return text if hint is None else f"{text} {hint}"
+
+
+def _with_own_example(hint: str, text: str) -> str:
+    """The hint with the values that the message itself offers, where it does: 'a' or to 'b'."""
+    option = hint.rpartition("for example ")[2].split()[0]
+    offered = re.search(r"('[^']+'|[\w-]+) or (?:to )?('[^']+'|[\w-]+)[.;]", text)
+    if option not in {"--positive", "--encoding"} or offered is None:
+        return hint
+    first, second = (shlex.quote(value.strip("'")) for value in offered.groups())
+    return f"Use {option} {first} or {option} {second}."
 
 
 def hints_for(findings: dict[str, Any]) -> list[str]:
@@ -38,6 +53,9 @@ def hints_for(findings: dict[str, Any]) -> list[str]:
         topics.append("prior")
     if findings.get("leaks"):
         topics.append("drop")
+    drawn = (findings.get("settings") or {}).get("max_unlabeled", "all")
+    if drawn != "all" and findings["labels"]["unlabeled"] > drawn:
+        topics.append("max_unlabeled")
     columns = (findings.get("table") or {}).get("columns", [])
     if any(column.get("form") not in {None, "", "ymd"} for column in columns):
         topics.append("cells")

@@ -16,7 +16,7 @@ from pnuauc._progress import progress_bar
 from pnuauc._sources import FileSource
 from pnuauc.exceptions import InputError
 from pnuauc.io import ReadOptions
-from pnuauc.io._formats import COMPRESSIONS, FORMATS, detect_format, spooled
+from pnuauc.io._formats import COMPRESSIONS, FORMATS, detect_format, refuse_address, spooled
 from pnuauc.io._tables import read_cells
 
 __all__ = ["GivenTable", "RowMeter", "beside", "given_tables", "scored_files"]
@@ -90,6 +90,8 @@ class GivenTable:
 def given_tables(table: Path | Sequence[Path], reading: ReadOptions) -> GivenTable:
     """One path or several."""
     paths = (table,) if isinstance(table, (str, os.PathLike)) else tuple(table)
+    for path in paths:
+        refuse_address(Path(path), str(path))
     return GivenTable(tuple(Path(path) for path in paths), reading)
 
 

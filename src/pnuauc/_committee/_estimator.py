@@ -247,7 +247,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         _check_variation(look)
         rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
         rows = {role: index for role, index in rows.items() if len(index)}
-        folds = deal_folds(rows, self.cv or _FOLDS, random_state=rng)
+        folds = deal_folds(rows, self.cv or _FOLDS, X, random_state=rng)
         if elsewhere is not None:
             folds = folds.refolded("U", roles.unlabeled, elsewhere.drawn_folds(folds.n_folds))
         known, _ = training_prior(

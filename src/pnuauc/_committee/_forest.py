@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.tree._tree import NODE_DTYPE, Tree
 
 from pnuauc._stored import Parts, refuse
 
@@ -183,6 +184,11 @@ class Forest:
         """base + sum of leaf values, shape (n,); X dense, NaN allowed."""
         X = np.asarray(X, dtype=np.float32 if self.single else np.float64)
         if self.single:
+            if self._compiled is not None:
+                rows = np.ascontiguousarray(X)
+                return (
+                    np.asarray(sum(tree.predict(rows)[:, 0] for tree in self._compiled)) + self.base
+                )
             X = X.astype(np.float64)
         step = max(1, _WALKERS // self.n_trees)
         out = np.empty(len(X))
@@ -217,6 +223,44 @@ class Forest:
             node = np.where(go_left, self.left[node], self.right[node])
             at[place] = node
         return np.asarray(self.value[at].reshape(m, self.n_trees).sum(axis=1))
+
+    @cached_property
+    def _compiled(self) -> list[Any] | None:
+        """The same trees as scikit-learn's own, which score in compiled code.
+
+        Every number in them was checked or made here. None where its nodes have another layout
+        than the one known, or trees do not lie one after the other.
+        """
+        known = {"left_child", "right_child", "feature", "threshold", "missing_go_to_left"}
+        own, roots = np.arange(len(self.left)), self.roots
+        tree = np.searchsorted(roots, own, side="right") - 1
+        apart = (np.diff(roots) > 0).all() and roots[0] == 0
+        if not known <= set(NODE_DTYPE.names) or not apart or (tree[self.left] != tree).any():
+            return None
+        if (tree[self.right] != tree).any():
+            return None
+        leaf = self.left == own
+        nodes = np.zeros(len(own), dtype=NODE_DTYPE)
+        first = roots[tree]
+        nodes["left_child"] = np.where(leaf, -1, self.left - first)
+        nodes["right_child"] = np.where(leaf, -1, self.right - first)
+        nodes["feature"] = np.where(leaf, -2, self.feature)
+        nodes["threshold"] = self.threshold
+        nodes["missing_go_to_left"] = self.missing_left
+        values = self.value[:, None, None]
+        found = []
+        for start, end in zip(roots, [*roots[1:], len(own)], strict=True):
+            one = Tree(int(self.feature.max()) + 1, np.ones(1, dtype=np.intp), 1)
+            one.__setstate__(
+                {
+                    "max_depth": _MAX_DEPTH,
+                    "node_count": int(end - start),
+                    "nodes": nodes[start:end].copy(),
+                    "values": np.ascontiguousarray(values[start:end]),
+                }
+            )
+            found.append(one)
+        return found
 
     @cached_property
     def _masks(self) -> _Masks | None:

@@ -68,9 +68,24 @@ class KernelSum:
             for start in range(0, len(X), step):
                 rows = slice(start, start + step)
                 distance = cdist(X[rows], self.centers)
-                for width, power, coef in zip(self.widths, self.powers, self.coef, strict=True):
-                    out[rows] += _kernel(distance, width, power) @ coef
+                for power in _POWERS.values():
+                    self._add(out[rows], distance, power)
         return out
+
+    def _add(self, out: Floats, distance: Floats, power: int) -> None:
+        """Add the kernels of one power; half the width is the kernel squared ``power`` times."""
+        last = np.inf
+        kernel = distance
+        own = np.flatnonzero(self.powers == power)
+        for j in own[np.argsort(-self.widths[own], kind="stable")]:
+            width = float(self.widths[j])
+            if abs(last / width - 2.0) < 1e-12:
+                for _ in range(power):
+                    np.multiply(kernel, kernel, out=kernel)
+            else:
+                kernel = _kernel(distance, width, power)
+            out += kernel @ self.coef[j]
+            last = width
 
     def spec(self) -> dict[str, Any]:
         return {}

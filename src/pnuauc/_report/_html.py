@@ -23,7 +23,10 @@ _OPTIONAL = (
     "unlabeled_effect",
     "importance",
 )
-_CHARTS = ("roc", "methods", "scores", "sensitivity", "importance", "eta", "width", "alpha")
+_CHARTS = (
+    *("roc", "methods", "scores", "posterior", "sensitivity", "importance"),
+    *("eta", "width", "alpha"),
+)
 
 
 def to_html(findings: dict[str, Any]) -> str:

@@ -153,8 +153,7 @@ def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
     if findings.get("copies"):
         rows += [("Rows alike", words) for words in copies_words(findings["copies"])]
     rows.append(("Model", _model(findings["selection"])))
-    rivals = [line for line in findings.get("rivals") or [] if "low" in line]
-    rows += [("Instead", rival_words(line)) for line in rivals]
+    rows += [("Instead", rival_words(line)) for line in findings.get("rivals") or []]
     effect = findings.get("unlabeled_effect")
     if effect:
         rows.append(("Unlabelled rows", effect_words(effect)))
@@ -180,7 +179,7 @@ def rests_on(auc: dict[str, Any]) -> str:
     if auc["method"] != "pn" or why is None:
         return rows.get(auc["method"], str(auc["method"]))
     reason = why.split("left out, because ", 1)[1].rstrip(".")
-    return f"{rows['pn']}; unlabelled rows are left out, because {reason}"
+    return f"{rows['pn']}; unlabelled rows are left out, because {reason[0].lower()}{reason[1:]}"
 
 
 def copies_words(copies: dict[str, Any]) -> list[str]:
@@ -225,8 +224,8 @@ def _roles(labels: dict[str, Any]) -> str:
 def rival_words(line: dict[str, Any]) -> str:
     """One sentence on a rival of the committee."""
     return (
-        f"{line['name']}: AUC {line['auc']:.3f}; the committee is {line['difference']:+.3f} away "
-        f"(interval {line['low']:+.3f} to {line['high']:+.3f})"
+        f"{line['name']}: AUC {line['auc']:.3f} where the committee has {line['committee']:.3f}; "
+        f"difference {line['difference']:+.3f} ({line['low']:+.3f} to {line['high']:+.3f})"
     )
 
 

@@ -146,7 +146,7 @@ def draw_rows(
     while True:
         limit = min(int(share * _WHOLE), _WHOLE)
         look = _Look(keys, codes, limit, apart, searches)
-        found: Any = source.fold(look, functools.partial(_joined, at_most=at_most), None)
+        found: Any = source.reduce(look, functools.partial(_joined, at_most=at_most), None)
         assert found is not None  # a source has rows: they were counted
         if searches:
             searches, apart = False, found.often.candidates(n_unlabeled)

@@ -124,7 +124,7 @@ def read_labels(source: Source, **label_codes: Any) -> tuple[LabelCodes, Roles, 
     The second has a row for every distinct value: it knows the two classes.
     """
     nothing: dict[Any, int] = {}
-    counts = source.select([LABEL]).fold(_count_labels, _add_counts, nothing)
+    counts = source.select([LABEL]).reduce(_count_labels, _add_counts, nothing)
     if len(counts) > _MOST_LABELS:
         raise InputError(
             f"The labels take more than {_MOST_LABELS} values; they must be classes.",

@@ -28,7 +28,7 @@ def count_scores(source: Source, **label_codes: Any) -> ScoreCounts:
     roles, scores = _labelled(source, codes, (SCORE,))
     counts = ScoreCounts.from_roles(roles, scores[0])
     count = functools.partial(_count, codes=codes, anchors=counts.anchors)
-    return source.fold(count, operator.add, counts)
+    return source.reduce(count, operator.add, counts)
 
 
 def count_pairs(source: Source, **label_codes: Any) -> tuple[LabeledPairs, PairCounts]:
@@ -38,7 +38,7 @@ def count_pairs(source: Source, **label_codes: Any) -> tuple[LabeledPairs, PairC
     labeled = LabeledPairs(roles, *scores)
     nothing = labeled.count(np.empty(0), np.empty(0))
     count = functools.partial(_count_both, codes=codes, labeled=labeled)
-    return labeled, source.fold(count, operator.add, nothing)
+    return labeled, source.reduce(count, operator.add, nothing)
 
 
 def unbiased_score(counts: ScoreCounts, prior: Any, method: str = "auto") -> float:
@@ -53,7 +53,7 @@ def _labelled(
 ) -> tuple[Roles, NDArray[np.float64]]:
     """Roles and scores, shape (columns, n), of the labelled rows."""
     gather = functools.partial(_gather, codes=codes, names=names)
-    found = source.select([LABEL, *names]).fold(
+    found = source.select([LABEL, *names]).reduce(
         gather, _side_by_side, np.empty((1 + len(names), 0))
     )
     return Roles(found[0].astype(np.int8)), found[1:]

@@ -1,6 +1,6 @@
 """Where the rows of a table live: the one thing that no other room knows.
 
-A source answers two questions about its batches, :meth:`Source.fold` and :meth:`Source.map`, as
+A source answers two questions about its batches, :meth:`Source.reduce` and :meth:`Source.map`, as
 :class:`pnuauc._rows.Rows` does for the rows of one role. Memory, files, Dask and Spark are
 implementations of it. What is handed to them is shipped to where the batches are: functions of a
 module, ``functools.partial`` of them or small dataclasses with ``__call__``, never closures.
@@ -60,7 +60,7 @@ class Source(Protocol):
         """The same with these columns only: what is not asked for is not read."""
         ...
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Batch], _Result],
         merge: Callable[[_Result, _Result], _Result],
@@ -93,7 +93,7 @@ class LocalSource:
                 self.seen(n)
             yield result
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Batch], _Result],
         merge: Callable[[_Result, _Result], _Result],
@@ -159,14 +159,14 @@ class SourceRows:
         for found in self.source.map(_EachBlock(self.read, function)):
             yield from found
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Block], _Result],
         merge: Callable[[_Result, _Result], _Result],
         zero: _Result,
     ) -> _Result:
         """Merge the summaries of all blocks: those of a batch where it is, then the batches."""
-        found = self.source.fold(_Merged(self.read, summarise, merge), merge_known(merge), None)
+        found = self.source.reduce(_Merged(self.read, summarise, merge), merge_known(merge), None)
         return zero if found is None else merge(zero, found[0])
 
 

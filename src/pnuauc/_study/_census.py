@@ -59,7 +59,7 @@ def read_source_labels(
     """How each value of the label column is read, and how many rows of each role there are."""
     label_values(source.schema.empty_table(), label)  # says which columns there are, if not this
     nothing: Counter[Any] = Counter()
-    counted = source.select([label]).fold(_Count(label), _add, nothing)
+    counted = source.select([label]).reduce(_Count(label), _add, nothing)
     if not counted:
         raise InputError("The table has a header but no rows.")
     if len(counted) > _MOST_LABELS:

@@ -14,7 +14,7 @@ from pnuauc._committee import AutoAUCClassifier
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.baselines import LabeledOnly
-from pnuauc.metrics import auc_estimate, compare_auc
+from pnuauc.metrics import compare_auc
 
 __all__ = [
     "committee_findings",
@@ -74,7 +74,8 @@ def rival_findings(
     """Held-out AUC of the committee and of what one would do instead, on the same folds.
 
     The paper's PNU-AUC and, where both classes are labelled, ExtraTrees on the labelled rows; the
-    difference to each is paired, with its interval. Nothing for other models.
+    difference to each is paired, with its interval. Both AUCs of a line come from the pair's own
+    weights, so that they subtract to it, unless one is moved into [0, 1]. Nothing for other models.
     """
     if not isinstance(quiet, AutoAUCClassifier):
         return []
@@ -94,7 +95,7 @@ def rival_findings(
         rivals["ExtraTrees, labelled rows"] = LabeledOnly(
             ExtraTreesClassifier(300, random_state=seed)
         )
-    found = [_line("committee", held_out, None, prior, settings.level)]
+    found = []
     for name, rival in rivals.items():
         # the evaluated rows are the table of the rival: the folds come out the same
         alone = cross_fit(
@@ -106,19 +107,10 @@ def rival_findings(
             seed=seed,
             copies=held_out.copies,
         )
-        found.append(_line(name, alone, held_out, prior, settings.level))
-    return [line for line in found if line]
-
-
-def _line(
-    name: str, fit: CrossFit, committee: CrossFit | None, prior: Any, level: float
-) -> dict[str, Any]:
-    try:
-        value = auc_estimate(fit.roles, fit.scores, prior, level=level)
-        line: dict[str, Any] = {"name": name, "auc": value.value, "std_error": value.std_error}
-        if committee is not None:
-            pair = compare_auc(fit.roles, committee.scores, fit.scores, prior, level=level)
-            line |= {"difference": pair.difference, "low": pair.low, "high": pair.high}
-    except ValueError:  # no estimate from these roles: nothing to compare
-        return {}
-    return line
+        try:
+            pair = compare_auc(roles, held_out.scores, alone.scores, prior, level=settings.level)
+        except ValueError:  # no estimate from these roles: nothing to compare
+            continue
+        line = {"name": name, "auc": pair.value_b, "committee": pair.value_a}
+        found.append(line | {key: getattr(pair, key) for key in ("difference", "low", "high")})
+    return found

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pnuauc.labels import Roles
+from pnuauc.metrics._splitters import row_groups
 
 __all__ = ["Copies", "find_copies"]
 
@@ -57,28 +58,11 @@ def find_copies(X: Any, roles: Roles, seed: int = 0) -> Copies:
     X : ndarray or CSR matrix, shape (n, d)
     roles : Roles, of length n
     """
-    groups = _groups(X)
+    groups = row_groups(X)
     sizes = np.bincount(groups)
     n_rows = int(sizes[sizes > 1].sum())
     near = 0 if sparse.issparse(X) else _near(X, roles, groups, seed)
     return Copies(groups, n_rows, near)
-
-
-def _groups(X: Any) -> Numbers:
-    """Number of each row's content, shape (n,)."""
-    if sparse.issparse(X):
-        rows = sparse.csr_matrix(X, copy=True)
-        rows.eliminate_zeros()
-        rows.sort_indices()
-        spans = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-        keys = [rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in spans]
-        known: dict[bytes, int] = {}
-        return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.intp)
-    values = np.ascontiguousarray(X + 0.0)  # -0.0 and 0.0 are one number
-    if values.shape[1] == 0:
-        return np.zeros(len(values), dtype=np.intp)
-    whole = values.view(np.dtype((np.void, values.dtype.itemsize * values.shape[1]))).ravel()
-    return np.unique(whole, return_inverse=True)[1].astype(np.intp).ravel()
 
 
 def _near(X: Any, roles: Roles, groups: Numbers, seed: int) -> int:

@@ -97,7 +97,7 @@ class _ScoreColumns:
     def check(self, source: Source) -> None:
         """Refuse empty cells; the message says how many there are and where the first is."""
         nothing: dict[str, tuple[int, str]] = {}
-        for name, (n, first) in source.fold(self._empty, _add_empty, nothing).items():
+        for name, (n, first) in source.reduce(self._empty, _add_empty, nothing).items():
             raise InputError(
                 f"Score column '{name}' has {n} empty cells (first in {first}); score these rows "
                 "or leave them out."
@@ -116,7 +116,7 @@ class _ScoreColumns:
     def count(self, source: Source, pair: LabeledPairs) -> PairCounts:
         """How all unlabelled rows lie among the labelled ones; one column counts as two alike."""
         nothing = pair.count(np.empty(0), np.empty(0))
-        return source.fold(
+        return source.reduce(
             functools.partial(_count, columns=self, pair=pair), operator.add, nothing
         )
 

@@ -68,6 +68,7 @@ class FitSettings:
     max_unlabeled : unlabelled rows that are drawn for fitting, or "all"
     top : unlabelled rows to list for review
     importance : whether columns are shuffled in turn
+    comparisons : whether rivals and the model without unlabelled rows are judged as well
     n_jobs, random_state
     """
 
@@ -80,6 +81,7 @@ class FitSettings:
     max_unlabeled: int | str = SAMPLE_ROWS
     top: int = 20
     importance: bool = True
+    comparisons: bool = True
     level: float = 0.95
     n_jobs: int | None = None
     random_state: int = 0
@@ -368,13 +370,14 @@ def _judge(
         held_out, prior, rows.counts.n_unlabeled, settings.top, settings.level
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
-    tick("rivals", 0.0)
-    findings["rivals"] = rival_findings(
-        quiet, kernels_of(X, encoder), held_out, prior, n_folds, settings
-    )
-    findings["unlabeled_effect"] = unlabeled_effect(
-        ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
-    )
+    if settings.comparisons:
+        tick("rivals", 0.0)
+        findings["rivals"] = rival_findings(
+            quiet, kernels_of(X, encoder), held_out, prior, n_folds, settings
+        )
+        findings["unlabeled_effect"] = unlabeled_effect(
+            ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
+        )
     tick("importance", 0.0)
     importance = []
     best = findings["auc"] or findings.get("auc_raw")

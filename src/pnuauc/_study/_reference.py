@@ -93,7 +93,7 @@ def place_among_all(
         n_top=n_top,
     )
     join = functools.partial(_join, n_top=n_top)
-    found: Any = origin.source.select(needed).fold(place, join, None)
+    found: Any = origin.source.select(needed).reduce(place, join, None)
     points = np.concatenate([[found.low], edges, [found.high]])
     below = np.concatenate([[0.0], np.cumsum(found.counts) / found.counts.sum()])
     step = float(np.interp(1.0 - share, below, points))

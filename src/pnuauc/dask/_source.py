@@ -66,7 +66,7 @@ class DaskSource:
         """The same with these columns only: partitions of others are not computed."""
         return replace(self, read=self.read.select(columns))
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Batch], _Result],
         merge: Callable[[_Result, _Result], _Result],

@@ -201,16 +201,21 @@ def _numbers_form(cells: Any, weights: Any, decimal: str | None) -> Reading | No
     plain = matches(_PLAIN, cells)
     if plain.any() and _are_codes(cells, weights):
         return None
+    form, good = _best_marks(cells, weights, decimal, plain)
+    if decimal == "," and weights[good].sum() < NEARLY_ALL * weights.sum():
+        # dots that are no thousands marks are decimal points
+        form, good = _best_marks(cells, weights, ".", plain)
+    if decimal == "," and not matches("[.,'%]|" + _MONEY + "|" + _BLANK, cells).any():
+        form, good = "", plain
+    return _reading("number", form, good, cells, weights, _number_words(form, cells, good))
+
+
+def _best_marks(cells: Any, weights: Any, decimal: str | None, plain: Mask) -> tuple[str, Mask]:
     known = [marks for marks in _MARKS if decimal in (None, marks[0])]
     candidates = [(f"n{a}{b}", matches(_pattern(a, b), cells)) for a, b in known]
     if decimal != ",":
         candidates.insert(0, ("", plain))
-    form, good = max(candidates, key=lambda c: weights[c[1]].sum())
-    if decimal == "," and weights[good].sum() < NEARLY_ALL * weights.sum():
-        form, good = "", plain  # dots that are no thousands marks are decimal points
-    if decimal == "," and not matches("[.,'%]|" + _MONEY + "|" + _BLANK, cells).any():
-        form, good = "", plain
-    return _reading("number", form, good, cells, weights, _number_words(form, cells, good))
+    return max(candidates, key=lambda c: weights[c[1]].sum())
 
 
 def _number_words(form: str, cells: Any, good: Mask) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "Source",
     "detect_format",
     "find_source",
+    "refuse_address",
     "spooled",
     "told",
 ]
@@ -245,13 +246,18 @@ def find_source(path: str | os.PathLike[str], options: ReadOptions | None = None
     return source
 
 
-def _check_file(path: Path, name: str) -> None:
+def refuse_address(path: Path, name: str) -> None:
+    """Say so if a path is an address on the network."""
     address = re.match(r"^([a-zA-Z][a-zA-Z0-9+.-]+):/", str(path))
     if address and not path.exists():
         raise InputError(
             f"'{name}' is an address, and nothing is fetched from the network: download the file "
             "and name it here."
         )
+
+
+def _check_file(path: Path, name: str) -> None:
+    refuse_address(path, name)
     try:
         mode = path.stat().st_mode
         empty = False

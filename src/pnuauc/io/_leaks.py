@@ -29,8 +29,8 @@ _OUTSIDE, _ERRORS = 0.06, 5.0
 _ABOVE_OTHERS = 3.0
 #: Most positives are where at most this share of the unlabelled rows is.
 _NEARLY_NONE = 0.005
-#: One column this good, and the next one worse by this much on the logit scale.
-_STRONG, _GAP = 0.85, 1.3
+#: One column this good less two errors, and then still better than the next by this much (logit).
+_STRONG, _GAP = 0.85, 0.8
 _MOST_SUSPECTS = 5
 _ADVICE = "If so leave it out."
 
@@ -117,7 +117,7 @@ def _far_ahead(readings: list[_Reading]) -> list[str]:
         return []
     first, second = ranked[0], ranked[1]
     sure = 0.5 + first.strength - 2.0 * first.error
-    gap = _logit(0.5 + first.strength) - _logit(0.5 + second.strength)
+    gap = _logit(sure) - _logit(0.5 + second.strength)
     if sure < _STRONG or gap < _GAP:
         return []
     return [

@@ -70,6 +70,10 @@ class Conditional:
         error = np.sqrt(np.maximum(self.apart + self.spread * grid * (1.0 - grid), 1e-18))
         z = (grid - self.value) / error
         below = special.stdtr(self.df, z) if np.isfinite(self.df) else special.ndtr(z)
+        # from an estimate outside [0, 1] the nearest a looks worse than some behind it, where the
+        # estimate scatters more: the curve goes on level there
+        if self.value < 0.0:
+            return np.asarray(np.minimum.accumulate(below[::-1])[::-1])
         return np.asarray(np.maximum.accumulate(below))
 
 
@@ -160,19 +164,28 @@ def mixture_limits(
 ) -> tuple[float, float, Floats] | None:
     """Limits under a mixture over priors, and the weights that priors keep.
 
-    A prior under which the estimate refutes every AUC in [0, 1] loses the mass that falls outside;
-    None where all of them lose nearly everything.
+    A prior under which the estimate refutes AUCs in [0, 1] keeps as much of its weight as the
+    confidence that falls inside. What remains is mixed as it is: a single prior gives
+    :meth:`Conditional.limits`, and a prior that is almost known almost the same. Where the mixture
+    refutes every AUC at ``level``, the mean of the limits at each prior stands in, wider ones
+    where that prior alone refutes every AUC, too; None where all priors do so at ``REFUTED``.
     """
     grid = np.concatenate(
         [np.linspace(0.0, 0.9, 181), 1.0 - np.geomspace(0.0995, 1e-5, 140), [1.0]]
     )
     curves = np.stack([part.distribution(grid) for part in parts])
-    inside = curves[:, -1] - curves[:, 0]
-    tail = (1.0 - level) / 2.0
-    if float(weights @ inside) < (1.0 - REFUTED) / 2.0:
+    kept = weights * (curves[:, -1] - curves[:, 0])
+    if float(kept.sum()) < (1.0 - REFUTED) / 2.0:
         return None
-    kept = weights * inside
     kept = kept / kept.sum()
-    mixed = kept @ ((curves - curves[:, :1]) / np.maximum(inside, 1e-12)[:, None])
-    low, high = np.interp([tail, 1.0 - tail], mixed, grid)
+    mixed = kept @ curves
+    tail = (1.0 - level) / 2.0
+    if mixed[-1] > tail and mixed[0] < 1.0 - tail:
+        low, high = np.interp([tail, 1.0 - tail], mixed, grid)
+        return float(low), float(high), kept
+    alone = [part.limits(level) or part.limits(max(level, REFUTED)) for part in parts]
+    share = np.array([weight if ends else 0.0 for weight, ends in zip(kept, alone, strict=True)])
+    if not share.any():
+        return None
+    low, high = share @ np.array([ends or (0.0, 0.0) for ends in alone]) / share.sum()
     return float(low), float(high), kept

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
+from pnuauc._row_hash import matrix_keys
 from pnuauc.labels import ROLES, Roles, read_roles
 
-__all__ = ["RoleStratifiedKFold", "RoleStratifiedShuffleSplit"]
+__all__ = ["RoleStratifiedKFold", "RoleStratifiedShuffleSplit", "grouped_folds", "row_groups"]
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -87,7 +89,7 @@ class RoleStratifiedKFold(StratifiedKFold):
             yield from super().split(np.zeros(len(roles)), roles.codes)
             return
         seed = self.random_state if self.shuffle else 0
-        fold = _grouped_folds(roles.codes, groups, self.n_splits, check_random_state(seed))
+        fold = grouped_folds(roles.codes, groups, self.n_splits, check_random_state(seed))
         for k in range(self.n_splits):
             test = np.flatnonzero(fold == k)
             missing = set(roles.codes) - set(roles.codes[fold != k])
@@ -99,7 +101,7 @@ class RoleStratifiedKFold(StratifiedKFold):
             yield np.flatnonzero(fold != k), test
 
 
-def _grouped_folds(
+def grouped_folds(
     codes: NDArray[np.int8], groups: Any, n_folds: int, rng: np.random.RandomState
 ) -> NDArray[np.intp]:
     """Fold of each row: large groups first, each where it evens out the roles most.
@@ -144,6 +146,22 @@ def _filled(load: NDArray[np.float64], n: int) -> NDArray[np.intp]:
         done += need
     out[done:] = np.resize(order, n - done)
     return out
+
+
+def row_groups(X: Any) -> NDArray[np.intp]:
+    """Number of each row's content, shape (n,): identical rows have the same number.
+
+    X : ndarray or CSR matrix, shape (n, d)
+    """
+    if not sparse.issparse(X):
+        return np.unique(matrix_keys(X), return_inverse=True)[1].astype(np.intp).ravel()
+    rows = sparse.csr_matrix(X, copy=True)
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    spans = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+    known: dict[bytes, int] = {}
+    keys = (rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in spans)
+    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.intp)
 
 
 class RoleStratifiedShuffleSplit(StratifiedShuffleSplit):

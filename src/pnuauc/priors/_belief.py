@@ -1,4 +1,4 @@
-"""What is believed of the prior before the data speak: a Beta distribution."""
+"""What is believed of the prior before the data speak: a Beta distribution, or a blend of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, ndtri
 
-__all__ = ["Beta", "read_belief"]
+__all__ = ["Belief", "Beta", "Blend", "read_belief"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -52,12 +52,39 @@ class Beta:
         return np.diff(below)
 
 
-#: Without better knowledge: the positives are more likely the smaller part of U. Worth four rows.
-DEFAULT = Beta(1, 3)
+@dataclass(frozen=True)
+class Blend:
+    """Beta distributions with weights that sum to one.
+
+    parts : pairs of weight and Beta
+    """
+
+    parts: tuple[tuple[float, Beta], ...]
+
+    @property
+    def mean(self) -> float:
+        return sum(weight * part.mean for weight, part in self.parts)
+
+    @property
+    def mirrored(self) -> Blend:
+        """The same belief about the share of negatives."""
+        return Blend(tuple((weight, part.mirrored) for weight, part in self.parts))
+
+    def masses(self, edges: Floats) -> Floats:
+        """Probabilities of the cells between ``edges`` (n + 1,), shape (n,)."""
+        total: Floats = np.sum([w * part.masses(edges) for w, part in self.parts], axis=0)
+        return total
 
 
-def read_belief(belief: Any) -> Beta:
-    """None, (low, high) or Beta -> Beta.
+Belief: TypeAlias = Beta | Blend
+
+#: Without better knowledge: the positives are more likely the smaller part of U, which is worth
+#: five rows; but one time in ten anything goes, or a U of mostly positives would be refused.
+DEFAULT = Blend(((0.9, Beta(1.2, 4)), (0.1, Beta(1, 1))))
+
+
+def read_belief(belief: Any) -> Belief:
+    """None, (low, high) or Beta -> what has ``masses``.
 
     A pair is read as a 95% interval: the Beta distribution with its midpoint as mean and a quarter
     of its width (more exactly width / 3.92) as standard deviation.

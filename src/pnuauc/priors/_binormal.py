@@ -21,13 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from pnuauc.priors._belief import Beta
+from pnuauc.priors._belief import Belief
 
 __all__ = ["Posterior", "RankCounts", "Shape", "posterior", "rank_counts"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Range: TypeAlias = tuple[float, float]
 
+#: Scorers that err apart count as one in the posterior of several (see :func:`posterior`), so it is
+#: wider than its error: an interval of level L takes L to this power of it (docs/priors.md).
+_CAUTION = 1.5
 _N_BINS = 32
 #: mu / sqrt((1 + sigma^2) / 2), which stays the same when P and N are swapped; flat on this range.
 _SHIFT_RANGE = (0.05, 5.05)
@@ -96,13 +99,15 @@ class Posterior(NamedTuple):
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The shortest interval of that probability: hull of the cells of highest density.
+        """The shortest interval of probability ``level``, or of several scorers ``level ** 1.5``.
 
-        Unlike equal tails it reaches 0 (or 1) where the posterior is highest there.
+        It is the hull of the cells of highest density: unlike equal tails it reaches 0 (or 1) where
+        the posterior is highest there.
         """
         density = self.weights / np.diff(self.edges)
         order = np.argsort(-density, kind="stable")
-        kept = order[: int(np.searchsorted(np.cumsum(self.weights[order]), level)) + 1]
+        mass = level**_CAUTION if len(self.by_scorer) > 1 else level
+        kept = order[: int(np.searchsorted(np.cumsum(self.weights[order]), mass)) + 1]
         return float(self.edges[kept.min()]), float(self.edges[kept.max() + 1])
 
     def surprise(self) -> float:
@@ -130,19 +135,19 @@ def rank_counts(
     return RankCounts(places / n, *(count.astype(float) for count in counts))
 
 
-def posterior(counts: list[RankCounts], belief: Beta, *, spread_sd: float = 0.25) -> Posterior:
+def posterior(counts: list[RankCounts], belief: Belief, *, spread_sd: float = 0.25) -> Posterior:
     """Posterior of the share of positives in U from the ranks by one or more scorers.
 
     Every scorer gives a likelihood of the share, (mu, sigma) integrated out: the shift flat on
-    (0, 5), log sigma ~ N(0, ``spread_sd``^2). Scaled to integrate to one over [0, 1] they are
-    averaged (each says the same thing with its own error, so their product would be too sure),
-    and the average is multiplied by the belief.
+    (0, 5), log sigma ~ N(0, ``spread_sd``^2). Their logarithms are averaged (each says the same
+    thing with its own error, so their sum would be too sure), and the result is multiplied by the
+    belief.
 
     Parameters
     ----------
     counts : list of RankCounts
         The same rows, ranked by each scorer.
-    belief : Beta
+    belief : Beta or Blend
     """
     look = _Grid.over((0.0, 1.0), _SHIFT_RANGE, _LOG_SPREAD_RANGE, _LOOK)
     first = look.log_density(counts, spread_sd)
@@ -154,13 +159,18 @@ def posterior(counts: list[RankCounts], belief: Beta, *, spread_sd: float = 0.25
     edges = _share_edges(grid.share_range, _FINER * len(grid.shares))
     middle, coarse = _unit(edges), _unit(grid.edges)
     middle, coarse = (middle[1:] + middle[:-1]) / 2, (coarse[1:] + coarse[:-1]) / 2
-    likelihood = np.exp([np.interp(middle, coarse, one) for one in flat])
-    likelihood /= (likelihood @ np.diff(edges))[:, None]
+    log_likelihood = np.array([np.interp(middle, coarse, one) for one in flat])
     masses = belief.masses(edges)
-    by_scorer = likelihood * masses
-    weights = by_scorer.sum(axis=0)
-    alone = by_scorer / np.maximum(by_scorer.sum(axis=1, keepdims=True), 1e-300)
-    return Posterior(edges, weights / weights.sum(), masses, alone, best)
+    alone = np.array([_scaled(one, masses) for one in log_likelihood])
+    together = _scaled(log_likelihood.mean(axis=0), masses)
+    return Posterior(edges, together, masses, alone, best)
+
+
+def _scaled(log_likelihood: Floats, masses: Floats) -> Floats:
+    """Likelihood times belief, summing to one."""
+    product = np.exp(log_likelihood - log_likelihood.max()) * masses
+    scaled: Floats = product / product.sum()
+    return scaled
 
 
 class _Grid(NamedTuple):

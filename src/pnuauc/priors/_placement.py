@@ -36,8 +36,9 @@ class PlacementPrior(BasePrior):
     Every row is scored by models that did not see it. On a monotone scale z of the scores let
     positives be N(0, 1), negatives N(mu, sigma^2) (a binormal ROC curve), and U a mixture with the
     share ``prior`` of positives. The scale is fixed by the pool of all rows, so P, N and U have a
-    likelihood by ranks alone; mu and sigma are integrated out, several scorers are averaged, and
-    the belief comes in as a factor. The estimate is the mean of that posterior.
+    likelihood by ranks alone; mu and sigma are integrated out, the log likelihoods of several
+    scorers are averaged, and the belief comes in as a factor. The estimate is the mean of that
+    posterior.
 
     It uses whatever is labelled: P and N with U; P with U alone; N with U alone (P and N play
     the same part, so that is the mirror image). A class with a single row is left out.
@@ -46,11 +47,12 @@ class PlacementPrior(BasePrior):
     ----------
     belief : None, (low, high) or Beta
         What is known of the prior inside U before these rows. An interval is one of 95%.
-        Default: ``Beta(1, 3)``, of mean 1/4: positives are more likely the smaller part. It weighs
-        as much as four rows of U labelled at random; ``Beta(1, 1)`` is flat. With one class
-        labelled and more than half of U positive the default is too low: say what you know.
+        Default: nine parts of ``Beta(1.2, 4)``, of mean .23, and one of ``Beta(1, 1)``, which is
+        flat: positives are more likely the smaller part. It weighs as much as five rows of U
+        labelled at random. With one class labelled and more than half of U positive the default
+        is too low: say what you know.
     scorers : tuple of {"forest", "kernel", "distance", "linear"}, optional
-        Each ranks the rows and gives a likelihood; these are averaged. Default ("forest",
+        Each ranks the rows and gives a likelihood; log likelihoods are averaged. Default ("forest",
         "kernel") for dense rows, ("linear",) for CSR rows, and "distance" with both where
         there are P and N.
         "forest": extremely randomised trees. "kernel": logistic regression on Gaussian features.
@@ -65,7 +67,8 @@ class PlacementPrior(BasePrior):
     max_rows : int or None
         At most so many rows of each role, drawn at random, are used.
     level : float
-        Level of ``interval_``: the shortest interval of that posterior probability.
+        Level of ``interval_``: the shortest interval of that posterior probability, somewhat less
+        of it with several scorers, whose posterior is wider than its error (docs/priors.md).
     on_unidentified : {"raise", "warn", "ignore"}
         What to do when the labelled rows say nothing: the posterior is the belief once more.
     positive_label, negative_label, unlabeled_label : value or list of values, optional

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pnuauc.metrics._splitters import grouped_folds, row_groups
+
 __all__ = ["FoldedRows", "deal_folds", "read_cv"]
 
 
@@ -47,12 +49,14 @@ def deal_folds(
     ----------
     rows : dict of role letter -> row numbers
     cv : int, splitter, or list of (train, test) row numbers
-        An int deals the rows of each role out at random. Test sets must share no row; rows in no
-        test set are always trained on.
-    X, labels : ndarray, shapes (n, d) and (n,)
-        What a splitter sees as X and y; labels are 1, 0 and NaN.
+        An int deals the rows of each role out at random; identical labelled rows share a fold.
+        Test sets must share no row; rows in no test set are always trained on.
+    X : ndarray or CSR matrix, shape (n, d), optional
+        What tells which rows are identical, and what a splitter sees.
+    labels : ndarray, shape (n,)
+        What a splitter sees as y: 1, 0 and NaN.
 
-    Fewer positives (or negatives) than folds: as many folds as there are.
+    Fewer different positives (or negatives) than folds: as many folds as there are.
     """
     n_positive, n_negative = (len(rows.get(role, ())) for role in "PN")
     labelled = [n for n in (n_positive, n_negative) if n]
@@ -64,14 +68,46 @@ def deal_folds(
         )
     cv = read_cv(cv)
     if isinstance(cv, int):
-        n_folds = min(cv, *labelled)
         rng = check_random_state(random_state)
+        together = _copies_together(rows, cv, X, rng)
+        n_folds = min(cv, *labelled) if together is None else together[1]
         folds = {}
         for role, index in rows.items():
-            place = rng.permutation(np.arange(len(index)) % n_folds)
+            if together is not None and role in "PN":
+                place = together[0][role]
+            else:
+                place = rng.permutation(np.arange(len(index)) % n_folds)
             folds[role] = [index[place == k] for k in range(n_folds)]
         return FoldedRows({r: f for r, f in folds.items() if sum(map(len, f))}, n_folds)
     return _from_splitter(rows, cv, X, labels)
+
+
+def _copies_together(
+    rows: Mapping[str, NDArray[np.intp]], cv: int, X: Any, rng: np.random.RandomState
+) -> tuple[dict[str, NDArray[np.intp]], int] | None:
+    """Fold of every labelled row by role, copies in one fold, and the number of folds.
+
+    A copy in the training part gives the label of its twin away. None where no labelled row has
+    a copy, and where a class is copies of one row, which no split can keep from itself. Unlabelled
+    rows have no label to give away.
+    """
+    held = {role: rows[role] for role in "PN" if len(rows.get(role, ()))}
+    index = np.concatenate(list(held.values()))
+    if X is None:
+        return None
+    groups = row_groups(X[index])
+    ends = np.cumsum([len(part) for part in held.values()])[:-1]
+    different = [len(np.unique(part)) for part in np.split(groups, ends)]
+    if groups.max() + 1 == len(index) or min(different) < 2:
+        return None
+    codes = np.repeat(np.arange(len(held), dtype=np.int8), [len(part) for part in held.values()])
+    # rows that are positive here and negative there may tie the classes' groups together
+    for n_folds in range(min(cv, *different), 1, -1):
+        place = grouped_folds(codes, groups, n_folds, rng)
+        by_role = np.split(place, ends)
+        if all(len(np.unique(part)) == n_folds for part in by_role):
+            return dict(zip(held, by_role, strict=True)), n_folds
+    return None
 
 
 def read_cv(cv: Any) -> Any:

@@ -41,7 +41,7 @@ def count_held_out(
     marks = [Marks.of(c) for c in labelled]
     nothing: dict[int, Any] = {}
     count = functools.partial(_count, score=score, marks=[m.wanted for m in marks])
-    counted = rows["U"].fold(count, _add_counts, nothing)
+    counted = rows["U"].reduce(count, _add_counts, nothing)
     return [
         c.with_unlabelled(marks[k].spread(counted[k][0]), counted[k][1]) if k in counted else c
         for k, c in enumerate(labelled)

@@ -120,7 +120,7 @@ class MomentsTrainer:
 def fold_moments(rows: Rows, basis: Any) -> dict[int, list[Moments]]:
     """Moments of one role's rows, by fold and scale, in one pass: {fold: [scale 0, ...]}."""
     nothing: dict[int, list[Moments]] = {}
-    found = rows.fold(functools.partial(_moments_by_fold, basis=basis), _merge_folds, nothing)
+    found = rows.reduce(functools.partial(_moments_by_fold, basis=basis), _merge_folds, nothing)
     return dict(sorted(found.items()))
 
 

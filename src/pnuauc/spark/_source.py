@@ -57,7 +57,7 @@ class SparkSource:
         chosen = need("pyarrow").schema([self.schema.field(name) for name in columns])
         return replace(self, frame=self.frame.select(*columns), schema=chosen)
 
-    def fold(
+    def reduce(
         self,
         summarise: Callable[[Batch], _Result],
         merge: Callable[[_Result, _Result], _Result],
