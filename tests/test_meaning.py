@@ -11,9 +11,11 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
 from pnuauc import AUCClassifier, AUCClassifierCV, ClassPrior, compare_auc
+from pnuauc._study import ColumnRoles
 from pnuauc._study._crossfit import cross_fit
 from pnuauc._study._findings import review_findings, unlabeled_effect
 from pnuauc._study._importance import permutation_importance
+from pnuauc._study._rows import study_rows
 from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.labels import read_roles
 from pnuauc.metrics import roc_curve_estimate, threshold_estimate
@@ -122,7 +124,8 @@ def test_table_and_estimators_use_the_same_prior(n_negative):
     table = pa.table({**{f"x{j}": X[:, j] for j in range(5)}, "y": pa.array(labels, pa.int8())})
     quick = {"n_centers": 10, "folds": 2, "importance": False, "random_state": 0}
     fit = fit_table(table, "y", **quick)
-    encoded = fit.encoder.transform(table.drop_columns(["y"]))
+    order = study_rows(table, ColumnRoles("y"), 10_000, 0).numbers  # the order of the fit
+    encoded, roles = fit.encoder.transform(table.drop_columns(["y"]))[order], roles.take(order)
     for kind in (AUCClassifier, AUCClassifierCV):
         model = kind(prior="auto", n_centers=10, random_state=0).fit(encoded, roles)
         assert fit.findings["prior"]["value"] == model.class_prior_.value

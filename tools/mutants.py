@@ -373,7 +373,8 @@ class Laboratory:
         if child == 0:
             self._child(tests, known)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        return {0: "survived", -signal.SIGALRM: "timeout"}.get(code, "killed")
+        endings = {0: "survived", -signal.SIGALRM: "timeout", -signal.SIGPROF: "timeout"}
+        return endings.get(code, "killed")
 
     def _child(self, tests: list[str], known: Reach) -> None:
         code = 1
@@ -399,10 +400,16 @@ class Patience:
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self.seconds = seconds
-        signal.alarm(120)  # for importing and collecting
+        self._allow(120)  # for importing and collecting
 
     def pytest_runtest_setup(self, item: Any) -> None:
-        signal.alarm(int(30 + 5 * self.seconds.get(item.nodeid, 30)))
+        self._allow(30 + 5 * self.seconds.get(item.nodeid, 30))
+
+    @staticmethod
+    def _allow(seconds: float) -> None:
+        """Processor time, as the machine may be busy; and ten times that of waiting."""
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.alarm(int(10 * seconds))
 
 
 def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace) -> None:

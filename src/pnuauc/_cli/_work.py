@@ -88,7 +88,7 @@ def fit_file(
     voice.stage(f"Reading {given.name} ...")
     meter = RowMeter(voice)
     with given.opened(n_threads(settings.n_jobs or 1), meter, engine) as data:
-        many = hasattr(data, "fold")
+        many = hasattr(data, "reduce")
         if many:
             inputs[:] = map(Path, data.part_names)
             check()

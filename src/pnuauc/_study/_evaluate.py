@@ -49,7 +49,7 @@ def evaluate_table(
     distance of its values); data without negatives or positives only if ``estimate_prior``, for
     there an assumption carries it. Otherwise the AUC is given for a range of priors.
     """
-    source = data if hasattr(data, "fold") else MemorySource(as_table(data))
+    source = data if hasattr(data, "reduce") else MemorySource(as_table(data))
     messages: list[str] = []
     with collected(messages):
         reader, roles = read_source_labels(source, label, codes or LabelCodes())

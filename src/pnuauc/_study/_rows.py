@@ -97,7 +97,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     if isinstance(data, tuple):
         table, roles, ids = split_columns(data, columns)
         return StudyRows(table, roles, ids, np.arange(len(roles)), RoleCounts.of(roles))
-    source: Source = data if hasattr(data, "fold") else MemorySource(as_table(data))
+    source: Source = data if hasattr(data, "reduce") else MemorySource(as_table(data))
     check_present(source.schema.empty_table(), columns)
     labels, counts = read_source_labels(source, columns.label, columns.codes)
     check_enough(counts, columns.label)
