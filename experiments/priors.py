@@ -228,7 +228,7 @@ def intervals(experiment: Experiment, results: Path) -> str:
                 "covered": f"{cell.covers.mean():.3f}",
                 "worst set": f"{by_set.idxmin()} {by_set.min():.2f}",
                 "mean length": f"{(cell.high - cell.low).mean():.3f}",
-                "lower end 0": f"{(cell.low <= 0).mean():.2f}",
+                "lower end below one row": f"{(cell.low < 1e-3).mean():.2f}",
                 "RMSE": f"{np.sqrt((gap**2).mean()):.3f}",
                 "bias": f"{gap.mean():+.3f}",
                 "identified": f"{cell.identified.mean():.2f}",

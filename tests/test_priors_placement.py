@@ -368,6 +368,15 @@ def test_all_numbers_of_an_estimate_agree() -> None:
     assert d["labels_to_halve"] == min(int(np.ceil(wanted)), 800)
 
 
+def test_an_end_within_one_row_of_u_is_the_end() -> None:
+    """Without any positive in U the lower end is 0 under the default belief, too."""
+    X, y = make_twonorm(3000, random_state=1)
+    sample = sample_pnu(X, y, 40, 60, 400, prior=0.0, random_state=0)
+    low, high = model().fit(sample.X, sample.y).interval_
+    assert low == 0
+    assert high < 0.1
+
+
 def test_the_same_seed_gives_the_same_answer_and_another_one_nearly() -> None:
     X, y = GENERATORS["waveform"](3000, random_state=0)
     s = sample_pnu(X, y, 60, 60, 600, 0.2, 0)

@@ -182,6 +182,9 @@ class PlacementPrior(BasePrior):
         )
         share = ClassPrior.from_posterior(found.shares, found.weights, self.level)
         low, high = found.interval(self.level)
+        # less than one row of U is none of them
+        low = low if low * roles.n_unlabeled >= 1 else 0.0
+        high = high if (1 - high) * roles.n_unlabeled >= 1 else 1.0
         doubt = _doubt(found, ranks, roles)
         test = fit_test(ranks.counts[0], found.best[0])
         note = test.words if test.failed else None
