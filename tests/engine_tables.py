@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from pnuauc import AUCClassifierCV
+from pnuauc import AUCClassifierCV, load_model
 from pnuauc._estimators import label_codes
 from pnuauc._sources import MemorySource
 from pnuauc._sources._matrix import FEATURES, LABEL, WEIGHT, fit_on_source, matrix_table
+from tests.conftest import run_tool
 
 #: Small, but every part of a fit takes part: several widths, folds, both signs of eta.
 SETTINGS = {"prior": 0.3, "n_centers": 15, "random_state": 0}
@@ -89,3 +93,40 @@ def within(seconds, function, *arguments, **options):
     if error is not None:
         raise error
     return result
+
+
+#: A fit of the tool in which all unlabelled rows take part.
+FIT = ("fit", "--model", "average", "--centers", "15", "--max-unlabeled", "all", "--quiet")
+
+
+def write_files(folder):
+    """``a_table`` with a column of words, as four Parquet files."""
+    folder.mkdir()
+    X, y = a_table(1600, 200)
+    words = np.where(X[:, 0] > 0, "high", "low")
+    for i in range(4):
+        rows = slice(400 * i, 400 * (i + 1))
+        columns = {"a": X[rows, 0], "b": X[rows, 1], "word": words[rows]}
+        table = pa.table({**columns, "label": pa.array(y[rows], from_pandas=True)})
+        pq.write_table(table, folder / f"{i}.parquet")
+
+
+def assert_same_files(folder, name):
+    """Model and numbers of NAME.pnuauc are those of a fit of the same table on this machine."""
+    done = run_tool(*FIT, folder / "table", "-o", folder / "here.pnuauc")
+    assert done.exit_code == 0, done.output
+    table = pq.read_table(folder / "table")
+    one, two = (load_model(folder / f"{n}.pnuauc") for n in (name, "here"))
+    np.testing.assert_allclose(one.score(table), two.score(table), rtol=1e-9, atol=1e-12)
+    ours, theirs = (json.loads((folder / f"{n}.json").read_text()) for n in (name, "here"))
+    for part in ("auc", "prior", "top"):
+        assert rounded(ours[part]) == rounded(theirs[part])
+
+
+def rounded(found):
+    """Nested findings with numbers to nine digits."""
+    if isinstance(found, dict):
+        return {name: rounded(value) for name, value in found.items()}
+    if isinstance(found, list):
+        return [rounded(value) for value in found]
+    return float(f"{found:.9g}") if isinstance(found, float) else found

@@ -26,15 +26,19 @@ import pandas as pd  # noqa: E402
 
 from pnuauc.dask import DaskAUCClassifierCV, auc_estimate, compare_auc  # noqa: E402
 from pnuauc.dask import _source as dask_source  # noqa: E402
+from tests.conftest import run_tool  # noqa: E402
 from tests.engine_tables import (  # noqa: E402
+    FIT,
     SETTINGS,
     a_table,
+    assert_same_files,
     assert_same_model,
     die_at,
     digest,
     fitted_in_memory,
     slow_engines,
     within,
+    write_files,
 )
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning:distributed")
@@ -174,6 +178,31 @@ def test_metrics_are_those_of_memory(setting):
     for name, value in theirs.items():
         words = name in {"notes", "method"}
         assert ours[name] == (value if words else pytest.approx(value, rel=1e-9))
+
+
+# ---------------------------------------------------------------------------- the tool
+
+
+@slow_engines
+def test_the_tool_fits_files_on_a_cluster(cluster, tmp_path, monkeypatch):
+    write_files(tmp_path / "table")
+    monkeypatch.chdir(tmp_path)
+    where = ("--engine", "dask", "--address", cluster.scheduler.address)
+    done = run_tool(*FIT, "table", "-o", "d.pnuauc", *where)
+    assert done.exit_code == 0, done.output
+    assert_same_files(tmp_path, "d")
+
+
+def test_the_tool_says_what_goes_with_what(tmp_path):
+    write_files(tmp_path / "table")
+    for options, words in (
+        (["--engine", "ray"], "must be one of dask, spark"),
+        (["--address", "tcp://x:1"], "--address goes with --engine dask"),
+        (["--engine", "dask", "--master", "local"], "--master goes with --engine spark"),
+    ):
+        done = run_tool("fit", tmp_path / "table", *options)
+        assert done.exit_code == 2
+        assert words in " ".join(done.output.split())
 
 
 # ---------------------------------------------------------------------------- what is refused

@@ -19,13 +19,16 @@ from pnuauc.metrics import ScoreCounts
 from pnuauc.metrics._estimate import unbiased_auc
 from pnuauc.spark._source import _told
 from tests.engine_tables import (
+    FIT,
     SETTINGS,
     a_table,
+    assert_same_files,
     assert_same_model,
     digest,
     fitted_in_memory,
     slow_engines,
     within,
+    write_files,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +63,8 @@ def test_what_spark_gave_up_is_one_sentence():
         "worker exited unexpectedly (crashed). Raise the memory"
     )
     assert _told("\nno such table\nmore").endswith("gave the work up: no such table")
+    traced = "An exception was thrown:\nTraceback:\n  File x\nKeyError: 'a'\n SQLSTATE: 38000"
+    assert _told(traced).endswith("gave the work up: KeyError: 'a'")
 
 
 # ---------------------------------------------------------------------------- a session
@@ -285,6 +290,17 @@ def test_a_killed_executor_changes_nothing(tmp_path):
     found = in_a_session("local-cluster[2,1,1024]", tmp_path, 3, "executor")
     assert (tmp_path / "visits-1").stat().st_size >= 5, "nobody died"
     assert found["digest"] == quiet["digest"]
+
+
+@slow_engines
+def test_the_tool_fits_files_on_spark(tmp_path):
+    pytest.importorskip("pyspark", reason="needs pyspark: pip install 'pnuauc[spark]'")
+    write_files(tmp_path / "table")
+    fit = [sys.executable, "-m", "pnuauc", *FIT, "table", "--engine", "spark", "-o", "s.pnuauc"]
+    command = [*fit, "--master", "local[2,4]"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert_same_files(tmp_path, "s")
 
 
 def test_digest_tells_models_apart():

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pnuauc._cli._console import Voice, guarded
-from pnuauc._cli._options import check_choice, parse_count, parse_prior
+from pnuauc._cli._options import check_choice, parse_count, parse_engine, parse_prior
 
 app = typer.Typer(
     name="pnuauc",
@@ -156,6 +156,16 @@ def fit(
         str,
         typer.Option(help="Unlabelled rows to draw for fitting, or all; scoring uses all."),
     ] = "200000",
+    engine: Annotated[
+        str | None,
+        typer.Option(help="dask or spark: visit the files on a cluster; default: on this machine."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Dask scheduler, such as tcp://host:8786.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master, or sc://host for Spark Connect.")
+    ] = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the held-out estimate.")] = 5,
     top: Annotated[int, typer.Option(min=0, help="Rows to list for review.")] = 20,
     level: LevelOption = 0.95,
@@ -206,6 +216,7 @@ def fit(
         reading=_reading(delimiter, encoding, format_, sheet),
         command=_command_line(),
         overwrite=overwrite,
+        engine=parse_engine(engine, address, master),
     )
 
 

@@ -158,6 +158,7 @@ def _silence(stream: Any) -> None:
 
 def _sentence(error: Exception) -> tuple[str, int]:
     from pnuauc.exceptions import (
+        EngineError,
         InputError,
         MissingExtraError,
         MissingRoleError,
@@ -168,7 +169,7 @@ def _sentence(error: Exception) -> tuple[str, int]:
     text = with_hint(error)
     if isinstance(error, (InputError, MissingRoleError, PriorNotIdentifiedError)):
         return text, 2
-    if isinstance(error, MissingExtraError):
+    if isinstance(error, (MissingExtraError, EngineError)):
         return text, 1
     if isinstance(error, MemoryError):
         return "There is not enough memory for this table; give fewer rows or columns.", 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pnuauc._cli._engines import Engine
 from pnuauc.exceptions import InputError
 
-__all__ = ["check_choice", "parse_count", "parse_prior"]
+__all__ = ["check_choice", "parse_count", "parse_engine", "parse_prior"]
 
 
 def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:
@@ -45,6 +46,15 @@ def parse_prior(text: str | None) -> float | tuple[float, float] | None:
             f"and 1 (0.1 or 10%), an interval (0.05:0.15) or auto; got {text!r}."
         )
     return values[0] if len(values) == 1 else (values[0], values[1])
+
+
+def parse_engine(engine: str | None, address: str | None, master: str | None) -> Engine | None:
+    """Where to visit the table; None: here."""
+    check_choice("--engine", engine, ("dask", "spark"))
+    for option, value, needed in (("--address", address, "dask"), ("--master", master, "spark")):
+        if value is not None and engine != needed:
+            raise InputError(f"{option} goes with --engine {needed}.")
+    return None if engine is None else Engine(engine, address or master)
 
 
 def parse_count(text: str, option: str) -> int | str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pnuauc._cli._console import Voice
+from pnuauc._cli._engines import Engine
 from pnuauc._progress import progress_bar
 from pnuauc._sources import FileSource
 from pnuauc.exceptions import InputError
@@ -84,10 +85,14 @@ class GivenTable:
         return found
 
     @contextmanager
-    def opened(self, n_threads: int = 1, meter: RowMeter | None = None) -> Iterator[Any]:
+    def opened(
+        self, n_threads: int = 1, meter: RowMeter | None = None, engine: Engine | None = None
+    ) -> Iterator[Any]:
         """A source, or all rows: a ``pyarrow.Table`` or, of LIBSVM, (CSR, labels)."""
-        if self.is_many:
-            yield self.source(n_threads, meter)
+        if self.is_many or engine is not None:
+            source = self.source(n_threads, meter)
+            with nullcontext(source) if engine is None else engine.files(source) as visited:
+                yield visited
             return
         with spooled(self.first, self.reading) as (path, reading):
             data = read_cells(path, reading)

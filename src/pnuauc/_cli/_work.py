@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pnuauc._cli._console import Voice
+from pnuauc._cli._engines import Engine
 from pnuauc._cli._hints import hints_for
 from pnuauc._cli._outputs import check_outputs
 from pnuauc._cli._tables import (
@@ -20,7 +21,6 @@ from pnuauc._cli._tables import (
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, review_csv, summary_rows, to_html, to_json
 from pnuauc._report._words import interval, percent, verdict
-from pnuauc._sources import FileSource
 from pnuauc._study import (
     SAMPLE_ROWS,
     ColumnRoles,
@@ -65,6 +65,7 @@ def fit_file(
     reading: ReadOptions,
     command: str,
     overwrite: bool = False,
+    engine: Engine | None = None,
 ) -> dict[str, Any]:
     """``pnuauc fit``; gives the findings to callers that go on from here."""
     given = given_tables(table, reading)
@@ -82,10 +83,10 @@ def fit_file(
     check()
     voice.stage(f"Reading {given.name} ...")
     meter = RowMeter(voice)
-    with given.opened(n_threads(settings.n_jobs or 1), meter) as data:
-        many = isinstance(data, FileSource)
+    with given.opened(n_threads(settings.n_jobs or 1), meter, engine) as data:
+        many = hasattr(data, "reduce")
         if many:
-            inputs[:] = [file.path for file in data.files]
+            inputs[:] = map(Path, data.part_names)
             check()
         with _stages(voice, meter) as tick, nullcontext() if many else about(given.first):
             study = fit_study(

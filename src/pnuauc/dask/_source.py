@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pnuauc._extras import need
-from pnuauc._sources._parts import Job, PartReader
+from pnuauc._sources._files import FileSource
+from pnuauc._sources._parts import FileParts, Job, PartReader
 from pnuauc._sources._port import Batch
 from pnuauc.exceptions import EngineError
 
-__all__ = ["DaskSource"]
+__all__ = ["DaskSource", "dask_files"]
 
 _Result = TypeVar("_Result")
 
@@ -50,6 +51,16 @@ class DaskSource:
     @property
     def schema(self) -> Any:
         return self.read.schema
+
+    @property
+    def part_names(self) -> Sequence[str]:
+        """What parts are called; empty where they have no names."""
+        return getattr(self.read, "part_names", ())
+
+    @property
+    def untyped(self) -> bool:
+        """Whether cells are text of which types are still to be found."""
+        return getattr(self.read, "untyped", False)
 
     def select(self, columns: Sequence[str]) -> DaskSource:
         """The same with these columns only: partitions of others are not computed."""
@@ -122,6 +133,20 @@ class DaskSource:
         finally:
             with contextlib.suppress(Exception):  # of a scheduler that is gone
                 client.cancel([future for future in futures if not future.done()])
+
+
+@contextlib.contextmanager
+def dask_files(source: FileSource, address: str | None) -> Iterator[DaskSource]:
+    """The files of a table, each read by a task of the cluster at ``address``; by default one of
+    processes on this machine, for as long as it is used."""
+    distributed = need("distributed", "dask")
+    read = FileParts.of(source)
+    try:
+        client = distributed.Client(address, set_as_default=False)
+    except OSError as error:
+        raise EngineError(f"There is no Dask scheduler at {address!r}: {error}.") from error
+    with client:
+        yield DaskSource(lambda columns: read.numbers, read, client)
 
 
 def default_client() -> Any:

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pnuauc._extras import need
-from pnuauc._sources._parts import Job
+from pnuauc._sources._files import FileSource
+from pnuauc._sources._parts import FileParts, Job
 from pnuauc._sources._port import Batch
 from pnuauc.exceptions import EngineError
 
-__all__ = ["SparkSource", "engine_errors"]
+__all__ = ["SparkSource", "engine_errors", "spark_files"]
 
 _Result = TypeVar("_Result")
 
@@ -79,6 +82,61 @@ class SparkSource:
         visit = functools.partial(_visit_all, job=job)
         for answer in _answers(self.frame.mapInArrow(visit, _ANSWER)):
             yield from answer
+
+
+@dataclass(frozen=True, eq=False)
+class SparkFiles(SparkSource):
+    """Files of a table, one a task; the DataFrame holds nothing but their numbers."""
+
+    parts: Any = None
+
+    @property
+    def part_names(self) -> list[str]:
+        """Files by their number."""
+        names: list[str] = self.parts.part_names
+        return names
+
+    @property
+    def untyped(self) -> bool:
+        """Whether cells are text of which types are still to be found."""
+        return bool(self.parts.untyped)
+
+    def select(self, columns: Sequence[str]) -> SparkFiles:
+        """The same with these columns only."""
+        chosen = self.parts.select(columns)
+        return replace(self, schema=chosen.schema, read=_ReadFiles(chosen), parts=chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class _ReadFiles:
+    """The files whose numbers a partition holds."""
+
+    parts: FileParts
+
+    def __call__(self, batches: Iterable[Any], number: int) -> Iterator[Batch]:
+        for table in batches:
+            for part in table.column("id").to_pylist():
+                yield from self.parts(part, number)
+
+
+@contextlib.contextmanager
+def spark_files(source: FileSource, master: str | None) -> Iterator[SparkFiles]:
+    """The files of a table, each read by a task of a session on ``master``, a classic one or
+    ``sc://...`` for Connect; the session ends with the visit."""
+    sql = need("pyspark.sql", "spark")
+    parts, given = FileParts.of(source), master or "local[*,4]"
+    builder = sql.SparkSession.builder.appName("pnuauc")
+    with engine_errors():
+        made = builder.remote(given) if given.startswith("sc://") else builder.master(given)
+        if given.startswith("local"):  # else the Python of the path, which may lack pnuauc
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        session = made.getOrCreate()
+        n = len(parts.numbers)
+        frame = session.range(0, n, 1, n)
+    try:
+        yield SparkFiles(frame, parts.schema, _ReadFiles(parts), parts=parts)
+    finally:
+        session.stop()
 
 
 def _visit(batches: Iterable[Any], job: Job) -> Iterator[Any]:
@@ -152,6 +210,7 @@ _GIVEN_UP = re.compile(
     r"Task (?P<task>\d+) in stage (?P<stage>[\d.]+) failed (?P<times>\d+) times?"
     r"(?:, most recent failure: (?P<why>[^\n]*))?"
 )
+_PYTHON_ERROR = re.compile(r"^\w[\w.]*(?:Error|Exception): .*$", re.M)
 _REMARKS = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()]*\): |^[\w.$]+: ")
 
 
@@ -171,8 +230,11 @@ def engine_errors() -> Iterator[None]:
 def _told(message: str) -> str:
     found = _GIVEN_UP.search(message)
     if found is None:
-        first = next((line for line in message.splitlines() if line.strip()), "no reason given")
-        return f"Spark gave the work up: {first.strip()[:500]}"
+        lines = [line.strip() for line in message.splitlines() if line.strip()]
+        # of a traceback the last line says it
+        errors = _PYTHON_ERROR.findall(message)
+        why = errors[-1] if errors else (lines or ["no reason given"])[0]
+        return f"Spark gave the work up: {why[:500]}"
     why = found["why"] or "no reason given"
     for _ in range(3):
         why = _REMARKS.sub("", why)
