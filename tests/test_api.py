@@ -16,6 +16,7 @@ import pytest
 import pnuauc
 from pnuauc import ClassPrior, auc_estimate, compare_auc
 from pnuauc.basis import MultiscaleBasis
+from pnuauc.exceptions import MissingExtraError
 from pnuauc.metrics import prior_sensitivity, roc_curve_estimate, threshold_estimate
 from pnuauc.selection import TrainedGrid, deal_folds
 
@@ -60,7 +61,10 @@ def test_what_is_not_public_has_an_underscore(module):
         if inspect.isclass(value) or inspect.isfunction(value):
             assert name in module.__all__, f"{module.__name__}.{name}"
     for name in module.__all__:
-        assert hasattr(module, name)
+        try:
+            assert hasattr(module, name)
+        except MissingExtraError as error:
+            pytest.skip(str(error))
         value = getattr(module, name)
         if inspect.isclass(value) or inspect.isfunction(value):
             assert value.__doc__, f"{module.__name__}.{name} has no docstring"

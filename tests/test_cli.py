@@ -76,8 +76,8 @@ def test_fit_reads_the_labels_once(folder, tmp_path, monkeypatch):
     from pnuauc import labels
 
     read = []
-    parse = labels._distinct
-    monkeypatch.setattr(labels, "_distinct", lambda y: read.append(len(y)) or parse(y))
+    parse = labels.distinct
+    monkeypatch.setattr(labels, "distinct", lambda y: read.append(len(y)) or parse(y))
     result = run(
         "fit", folder / "payments.parquet", "--label", "is_fraud", "-o", tmp_path / "m", *QUICK
     )
@@ -446,7 +446,7 @@ def test_a_spreadsheets_export(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "options", "code", "message"),
     [
-        (["cat", "dog"], [], 2, "do not say which is positive.*--positive fraud"),
+        (["cat", "dog"], [], 2, "do not say which is positive.*--positive cat or --positive dog"),
         (["yes", ""], ["--positive", "Yes"], 2, "never holds 'Yes'.*is 'yes' meant.*--positive"),
         (["0", "1", "2"], ["--positive", "1"], 2, "belong to no role: 2"),
         (
