@@ -136,6 +136,17 @@ def test_paths_from_python(frame, tmp_path):
     assert of_file["scores"]["s"]["auc"] == of_frame["scores"]["s"]["auc"]
 
 
+def test_frames_of_other_libraries_are_no_sources(frame):
+    import polars as pl
+
+    common = {"ids": "name", "prior": 0.25, **QUICK}
+    whole = fit_table(frame, **common).model.score(frame)
+    other = fit_table(pl.from_pandas(frame), **common).model.score(frame)
+    np.testing.assert_allclose(other, whole, rtol=1e-9)
+    scored = pl.from_pandas(frame.assign(s=frame.weight))
+    assert evaluate_table(scored, "label", "s", prior=0.25)["labels"]["positive"] > 0
+
+
 def test_the_number_of_rows_to_draw_is_checked(frame):
     for wrong in (1, 0, -5, 2.5, "most"):
         with pytest.raises(InputError, match="unlabelled rows to use"):

@@ -259,7 +259,7 @@ def score(
     quiet: QuietOption = False,
 ) -> None:
     """Score every row of a table, batch by batch: memory does not grow with rows."""
-    from pnuauc._cli._work import score_table
+    from pnuauc._cli._score import score_table
     from pnuauc.io import OutputChoice
 
     score_table(

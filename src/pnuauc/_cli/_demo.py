@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pnuauc._cli._console import Voice
-from pnuauc._cli._work import evaluate_file, fit_file, score_table
+from pnuauc._cli._score import score_table
+from pnuauc._cli._work import evaluate_file, fit_file
 from pnuauc._extras import need
 from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, make_payments
 from pnuauc.exceptions import InputError

@@ -1,4 +1,4 @@
-"""The table that a command is given: one file that is read whole, or many that are visited."""
+"""What a command is given: a table in one file or many, a model, a number of threads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,22 @@ from pnuauc._progress import progress_bar
 from pnuauc._sources import FileSource
 from pnuauc.exceptions import InputError
 from pnuauc.io import ReadOptions
+from pnuauc.io._after_kill import finish_commits
 from pnuauc.io._formats import COMPRESSIONS, FORMATS, detect_format, refuse_address, spooled
 from pnuauc.io._tables import read_cells
 
-__all__ = ["GivenTable", "RowMeter", "beside", "given_tables", "scored_files"]
+__all__ = [
+    "MODEL_ENDING",
+    "GivenTable",
+    "RowMeter",
+    "beside",
+    "existing_model",
+    "given_tables",
+    "n_threads",
+    "scored_files",
+]
+
+MODEL_ENDING = ".pnuauc"
 
 #: One file of at most so many bytes is read whole.
 _SMALL_BYTES = 64 * 2**20
@@ -166,3 +178,17 @@ def scored_files(given: GivenTable, source: FileSource, folder: Path) -> list[Pa
             name = Path(name).stem + ".csv"
         targets.append(folder / path.relative_to(root).parent / name)
     return targets
+
+
+def existing_model(path: Path) -> Path:
+    """The file as named, or with the ending that ``fit -o model`` added."""
+    finish_commits(path.resolve().parent)
+    with_ending = path.with_name(path.name + MODEL_ENDING)
+    return with_ending if not path.is_file() and with_ending.exists() else path
+
+
+def n_threads(jobs: int) -> int:
+    """Threads of ``--jobs``; as many as there are cores for -1."""
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(jobs))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,13 @@ from pnuauc._cli._console import Voice
 from pnuauc._cli._engines import Engine
 from pnuauc._cli._hints import hints_for
 from pnuauc._cli._outputs import check_outputs
-from pnuauc._cli._tables import GivenTable, RowMeter, beside, given_tables, scored_files
+from pnuauc._cli._tables import (
+    MODEL_ENDING,
+    RowMeter,
+    existing_model,
+    given_tables,
+    n_threads,
+)
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, review_csv, summary_rows, to_html, to_json
 from pnuauc._report._words import interval, percent, verdict
@@ -31,24 +35,16 @@ from pnuauc._study import (
 )
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
-    OutputChoice,
     ReadOptions,
-    ScoreSummary,
     TableModel,
-    load_model,
-    score_file,
 )
-from pnuauc.io._after_kill import finish_commits
 from pnuauc.io._columns import CellError
-from pnuauc.io._formats import FORMATS, spooled
 from pnuauc.io._modelfile import open_model, write_model
-from pnuauc.io._tables import column_names, detect_format
 from pnuauc.io._together import written_together
 from pnuauc.io._writing import as_utf8
 
-__all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file", "score_table"]
+__all__ = ["evaluate_file", "fit_file", "inspect_model", "prior_of_file"]
 
-MODEL_ENDING = ".pnuauc"
 _STAGES = {
     "columns": "Looking at the columns ...",
     "prior": "Estimating the prior ...",
@@ -169,143 +165,6 @@ def about(name: object) -> Iterator[None]:
         yield
     except CellError as error:
         raise CellError(f"'{name}': {error}", about=error.about) from error
-
-
-def n_threads(jobs: int) -> int:
-    """Threads of ``--jobs``; as many as there are cores for -1."""
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(jobs))
-
-
-def score_table(
-    voice: Voice,
-    model: Path,
-    table: Path | Sequence[Path],
-    output: Path | None,
-    *,
-    choice: OutputChoice,
-    reading: ReadOptions,
-    jobs: int,
-    overwrite: bool = False,
-) -> None:
-    """``pnuauc score``; what goes to standard output is CSV and nothing else."""
-    where = _existing_model(model)
-    fitted = load_model(where)
-    given = given_tables(table, reading)
-    if given.is_many:
-        _score_many(voice, fitted, where, given, output, choice, jobs, overwrite)
-        return
-    path = given.first
-    target = output or (Path("-") if str(path) == "-" else _scored(path, reading))
-    if str(target) == "-":
-        voice = Voice(json=False, quiet=True)
-    else:
-        check_outputs([target], [path, where], overwrite=overwrite)
-    with spooled(path, reading) as (path, reading):
-        if choice.keep and "all" in choice.keep:
-            choice = replace(choice, keep=column_names(path, reading))
-        with _telling(voice, _count_rows(path)) as tell:
-            summary = score_file(
-                fitted,
-                path,
-                _stream(target),
-                choice=choice,
-                options=reading,
-                n_threads=n_threads(jobs),
-                tell=tell,
-            )
-    _tell_summary(voice, fitted, summary, target)
-
-
-def _score_many(
-    voice: Voice,
-    fitted: TableModel,
-    model: Path,
-    given: GivenTable,
-    output: Path | None,
-    choice: OutputChoice,
-    jobs: int,
-    overwrite: bool,
-) -> None:
-    """One output for all files, or one for each in a folder; each appears when it is complete."""
-    source = given.source()
-    inputs = [model, *(file.path for file in source.files)]
-    target = output or given.beside(".scored")
-    whole = str(target) == "-" or (target.suffix.lower() in FORMATS and not target.is_dir())
-    if str(target) == "-":
-        voice = Voice(json=False, quiet=True)
-    if choice.keep and "all" in choice.keep:
-        choice = replace(choice, keep=source.schema.names)
-    tables = [source] if whole else source.one_by_one()
-    targets = [target] if whole else scored_files(given, source, target)
-    if str(target) != "-":
-        for path in targets:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        check_outputs(targets, inputs, overwrite=overwrite)
-    total = ScoreSummary()
-    with _telling(voice, source.n_rows) as tell:
-        for one, path in zip(tables, targets, strict=True):
-            summary = score_file(
-                fitted,
-                one,
-                _stream(path),
-                choice=choice,
-                n_threads=n_threads(jobs),
-                tell=functools.partial(_tell_more, tell, total.n_rows),
-            )
-            total = total.joined(summary)
-    _tell_summary(voice, fitted, total, target)
-
-
-def _tell_more(tell: Callable[[int], None], before: int, rows: int) -> None:
-    tell(before + rows)
-
-
-def _stream(target: Path) -> Any:
-    """The file, or standard output for "-"."""
-    import sys
-
-    return sys.stdout.buffer if str(target) == "-" else target
-
-
-@contextmanager
-def _telling(voice: Voice, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function that shows how many rows are scored, and the time that is left."""
-    with progress_bar("Scoring", voice.shows_progress) as bar:
-        of = f" of {total:,}" if total else ""
-        yield lambda rows: bar("rows", rows / total if total else 0.0, f"{rows:,}{of}")
-
-
-def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, target: Path) -> None:
-    if summary.n_formulas:
-        voice.remark(
-            f"{summary.n_formulas:,} cells begin with = + - @ or a tab, which a spreadsheet would "
-            "run as formulas; to open the file there, use --spreadsheet."
-        )
-    for name, levels in summary.new_categories.items():
-        shown = ", ".join(map(repr, sorted(levels)[:5]))
-        voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
-    if fitted.card.get("label") in summary.kept:
-        voice.remark(
-            "The table holds labels: an AUC of rows that the model was fitted on is too high "
-            "(the honest one is in the model's report)."
-        )
-    written = "" if summary.n_written == summary.n_rows else f", {summary.n_written:,} written"
-    voice.say(
-        f"Scored {summary.n_rows:,} rows, {summary.n_positive:,} above the model's "
-        f"threshold{written}: {target}"
-    )
-    voice.data(
-        {
-            "output": str(target),
-            "rows": summary.n_rows,
-            "above_threshold": summary.n_positive,
-            "written": summary.n_written,
-            "kept": list(summary.kept),
-            "new_categories": {k: sorted(v) for k, v in summary.new_categories.items()},
-        }
-    )
 
 
 def evaluate_file(
@@ -458,7 +317,7 @@ def prior_of_file(
 
 def inspect_model(voice: Voice, path: Path) -> None:
     """``pnuauc inspect``: the card, after the whole file was checked."""
-    where = _existing_model(path)
+    where = existing_model(path)
     model, manifest = open_model(where)  # a card is shown only of a file that would score
     try:
         rows = _card_rows(model, manifest)
@@ -489,28 +348,3 @@ def _card_rows(model: TableModel, manifest: dict[str, Any]) -> list[tuple[str, s
 
 def _model_path(path: Path) -> Path:
     return path if path.suffix == MODEL_ENDING else path.with_name(path.name + MODEL_ENDING)
-
-
-def _existing_model(path: Path) -> Path:
-    """The file as named, or with the ending that ``fit -o model`` added."""
-    finish_commits(path.resolve().parent)
-    with_ending = path.with_name(path.name + MODEL_ENDING)
-    return with_ending if not path.is_file() and with_ending.exists() else path
-
-
-def _scored(table: Path, reading: ReadOptions) -> Path:
-    """Where scores go: beside the table, in its format if scores can be written so, else CSV."""
-    same = detect_format(table, reading) in {"csv", "tsv", "parquet", "arrow"}
-    return beside(table, None if same and reading.format is None else ".scored.csv")
-
-
-def _count_rows(table: Path) -> int | None:
-    """Rows of a Parquet file, for the progress bar; other formats would have to be read."""
-    if table.suffix.lower() not in {".parquet", ".pq"} or not table.is_file():
-        return None
-    import pyarrow.parquet as pq
-
-    try:
-        return int(pq.read_metadata(table).num_rows)
-    except (OSError, ValueError):
-        return None  # the reader proper says what is wrong

@@ -3,7 +3,7 @@
 from pnuauc._sources._draw import Drawn, RowKeys, draw_rows
 from pnuauc._sources._files import FileSource, find_files
 from pnuauc._sources._keys import table_keys
-from pnuauc._sources._port import Batch, LocalSource, MemorySource, Source, SourceRows
+from pnuauc._sources._port import Batch, LocalSource, MemorySource, Source, SourceRows, is_source
 from pnuauc._sources._unlabeled import AllUnlabeled, Encoded
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "SourceRows",
     "draw_rows",
     "find_files",
+    "is_source",
     "table_keys",
 ]

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pnuauc._rows import Block, map_blocks, row_blocks
 
-__all__ = ["Batch", "MemorySource", "Source", "SourceRows", "merge_known", "merged"]
+__all__ = ["Batch", "MemorySource", "Source", "SourceRows", "is_source", "merge_known", "merged"]
 
 #: Rows of a batch: 20 float64 columns take 10 MB.
 BATCH_ROWS = 65_536
@@ -75,6 +75,11 @@ class Source(Protocol):
     def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
         """function(b1), function(b2), ... in the order of the batches."""
         ...
+
+
+def is_source(data: Any) -> bool:
+    """Whether ``data`` is a source, and no frame of any library."""
+    return all(hasattr(data, name) for name in ("reduce", "map", "select", "schema"))
 
 
 class LocalSource:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pnuauc._prior import ClassPrior
 from pnuauc._role_counts import RoleCounts
-from pnuauc._sources import Batch, MemorySource, RowKeys, Source, draw_rows
+from pnuauc._sources import Batch, MemorySource, RowKeys, Source, draw_rows, is_source
 from pnuauc._study._census import LabelReader, read_source_labels
 from pnuauc._study._data import LabelCodes, collected, label_values
 from pnuauc._study._findings import label_findings
@@ -49,7 +49,7 @@ def evaluate_table(
     distance of its values); data without negatives or positives only if ``estimate_prior``, for
     there an assumption carries it. Otherwise the AUC is given for a range of priors.
     """
-    source = data if hasattr(data, "reduce") else MemorySource(as_table(data))
+    source = data if is_source(data) else MemorySource(as_table(data))
     messages: list[str] = []
     with collected(messages):
         reader, roles = read_source_labels(source, label, codes or LabelCodes())

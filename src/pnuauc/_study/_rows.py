@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from pnuauc._extras import need
 from pnuauc._role_counts import RoleCounts
 from pnuauc._row_hash import Keys
-from pnuauc._sources import AllUnlabeled, Drawn, Encoded, MemorySource, RowKeys, Source, draw_rows
+from pnuauc._sources import (
+    AllUnlabeled,
+    Drawn,
+    Encoded,
+    MemorySource,
+    RowKeys,
+    Source,
+    draw_rows,
+    is_source,
+)
 from pnuauc._study._census import LabelReader, read_source_labels
 from pnuauc._study._data import ColumnRoles, check_enough, check_present, split_columns
 from pnuauc.exceptions import InputError
@@ -97,7 +106,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     if isinstance(data, tuple):
         table, roles, ids = split_columns(data, columns)
         return StudyRows(table, roles, ids, np.arange(len(roles)), RoleCounts.of(roles))
-    source: Source = data if hasattr(data, "reduce") else MemorySource(as_table(data))
+    source: Source = data if is_source(data) else MemorySource(as_table(data))
     check_present(source.schema.empty_table(), columns)
     labels, counts = read_source_labels(source, columns.label, columns.codes)
     check_enough(counts, columns.label)
