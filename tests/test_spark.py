@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 
 from pnuauc import auc_estimate
-from pnuauc.exceptions import EngineError, InputError, MissingExtraError, ModelFileError
+from pnuauc.exceptions import (
+    EngineError,
+    InputError,
+    LabelReadingWarning,
+    MissingExtraError,
+    ModelFileError,
+)
 from pnuauc.metrics import ScoreCounts
 from pnuauc.metrics._estimate import unbiased_auc
 from pnuauc.spark._source import _told
@@ -140,7 +146,8 @@ class TestSession:
         words = [{1.0: "fraud", 0.0: "ok"}.get(value) for value in y.tolist()]
         table = frame_of(spark, X, y, weight=weight, id=np.arange(len(X)), word=words)
         weighted = SparkAUCClassifierCV(weightCol="weight", labelCol="word", **SETTINGS)
-        model = weighted.fit(table)
+        with pytest.warns(LabelReadingWarning, match="'fraud' as positive"):
+            model = weighted.fit(table)
         assert_same_model(model.summary, fitted_in_memory(X, y, weight))
         assert model.to_local().classes_.tolist() == ["ok", "fraud"]
         named = SparkAUCClassifierCV(idCol="id", **SETTINGS)

@@ -207,8 +207,7 @@ class SparkAUCModel(Model, _Columns, MLReadable[Any], MLWritable):
 
     def _transform(self, dataset: Any) -> Any:
         sf, local = need("pyspark.sql.functions", "spark"), self.to_local()
-        kind = sf.ArrowUDFType.SCALAR
-        score = sf.arrow_udf(_scorer(local), "double", kind)
+        score = sf.arrow_udf(_scorer(local), "double")
         raw, prediction = self.getRawPredictionCol(), self.getPredictionCol()
         column = score(feature_column(dataset, self.getFeaturesCol()))
         raw_name = raw or "__pnuauc_score__"
@@ -230,11 +229,13 @@ class SparkAUCModel(Model, _Columns, MLReadable[Any], MLWritable):
 def _scorer(model: AUCClassifier) -> Any:
     """A column of arrays -> scores, on the executors; Spark takes nothing but a function."""
 
-    def score(features):  # type: ignore[no-untyped-def]  # Spark reads types as its own
-        pa = need("pyarrow")
+    pa = need("pyarrow")
+
+    def score(features: Any) -> Any:
         found: Any = model.decision_function(as_matrix(features)) if len(features) else []
         return pa.array(found, pa.float64())
 
+    score.__annotations__ = {"features": pa.Array, "return": pa.Array}  # tells Spark its kind
     return score
 
 
