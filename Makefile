@@ -39,7 +39,7 @@ PYTEST := -m pytest -n 2 --dist loadfile -q
 unit: $(STAMP)
 	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term:skip-covered
 
-# Real clusters and sessions, workers and executors killed: ten minutes. Spark needs Java 17.
+# Real clusters and sessions, workers and executors killed: some minutes. Spark needs Java 17.
 test-engines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --editable ".[dev,spark]"
 	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python -m pytest -q tests/test_dask.py tests/test_spark.py

@@ -451,10 +451,12 @@ def test_a_named_label_that_does_not_occur():
         read_labels(many, "y", LabelCodes(positive=["x"], negative=["b"]))
 
 
-@pytest.mark.parametrize("n_n", [20, 0])
+@pytest.mark.parametrize(
+    ("n_n", "method"), [(20, "combined"), (20, "pn"), (0, "pu")], ids=["combined", "pn", "pu"]
+)
 @pytest.mark.parametrize("prior", [0.2, (0.1, 0.3)])
-def test_a_rival_and_the_committee_subtract_to_their_difference(n_n, prior):
-    """They come from one way of counting, which need not be the headline's."""
+def test_a_rival_and_the_committee_subtract_to_their_difference(n_n, method, prior):
+    """By one way of counting; by labelled pairs, all lines tell the same of the committee."""
     rng = np.random.default_rng(0)
     codes = np.repeat(np.array([1, 0, -1], np.int8), [20, n_n, 60])
     rows = np.arange(len(codes))
@@ -463,9 +465,13 @@ def test_a_rival_and_the_committee_subtract_to_their_difference(n_n, prior):
     scores = rng.normal(size=len(codes)) + hidden
     held_out = CrossFit(rows, Roles(codes), scores, [(None, None)] * 2, Copies(rows, 0, 0))
     lines = rival_findings(
-        AutoAUCClassifier(), X, held_out, read_prior(prior), 2, FitSettings(folds=2)
+        AutoAUCClassifier(), X, held_out, read_prior(prior), method, 2, FitSettings(folds=2)
     )
     assert len(lines) == (2 if n_n else 1)
+    assert lines[0]["name"].startswith("PNU-AUC" if n_n else "PU-AUC")
+    if method == "pn" or (method == "pu" and prior == 0.2):  # nothing to integrate over
+        direct = auc_estimate(held_out.roles, scores, read_prior(prior), method).value
+        assert [line["committee"] for line in lines] == pytest.approx([direct] * len(lines))
     for line in lines:
         assert line["committee"] - line["auc"] == pytest.approx(line["difference"], abs=1e-9)
         assert line["low"] <= line["difference"] <= line["high"]

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,17 @@ from pnuauc._threads import one_blas_thread
 __all__ = [
     "ArrayRows",
     "Block",
+    "InOrder",
     "Rows",
     "RowsElsewhere",
     "SomeRows",
+    "Visited",
     "array_rows",
     "block_length",
     "count_rows",
     "map_blocks",
+    "merge_known",
+    "merged",
     "row_blocks",
 ]
 
@@ -40,6 +44,7 @@ BLOCK_BYTES = 6 * 2**20
 CACHE_BYTES = 512 * 2**20
 
 _Result = TypeVar("_Result")
+_Part = TypeVar("_Part", covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,24 +155,60 @@ def _feature_bytes(basis: Any, n_rows: int) -> int:
     return 0 if basis.row_sized else n_rows * basis.n_features * basis.n_scales * 8
 
 
-class Rows(Protocol):
-    """The rows of one role. Blocks come in a fixed order that no setting of speed changes."""
+class Visited(Protocol[_Part]):
+    """Parts of a table in a fixed order that no setting of speed changes: the two questions."""
 
     def reduce(
         self,
-        summarise: Callable[[Block], _Result],
+        summarise: Callable[[_Part], _Result],
         merge: Callable[[_Result, _Result], _Result],
         zero: _Result,
     ) -> _Result:
-        """merge(... merge(merge(zero, summarise(b1)), summarise(b2)) ...) over the blocks.
+        """merge(... merge(merge(zero, summarise(p1)), summarise(p2)) ...) over the parts.
 
         ``merge`` is associative, so that an implementation may merge neighbours first.
         """
         ...
 
-    def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
-        """function(b1), function(b2), ... in the order of the blocks."""
+    def map(self, function: Callable[[_Part], _Result]) -> Iterator[_Result]:
+        """function(p1), function(p2), ... in the order of the parts."""
         ...
+
+
+class Rows(Visited[Block], Protocol):
+    """The rows of one role, block by block."""
+
+
+class InOrder(Generic[_Part]):
+    """What visitors on this machine share: summaries are merged one after the other."""
+
+    def map(self, function: Callable[[_Part], _Result]) -> Iterator[_Result]:
+        raise NotImplementedError
+
+    def reduce(
+        self,
+        summarise: Callable[[_Part], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all parts, in order."""
+        return functools.reduce(merge, self.map(summarise), zero)
+
+
+def merged(
+    merge: Callable[[_Result, _Result], _Result],
+    a: tuple[_Result] | None,
+    b: tuple[_Result] | None,
+) -> tuple[_Result] | None:
+    """The merge of two summaries, each a tuple of one or None: nothing to merge."""
+    if a is None or b is None:
+        return a if b is None else b
+    return (merge(a[0], b[0]),)
+
+
+def merge_known(merge: Callable[[_Result, _Result], _Result]) -> Callable[[Any, Any], Any]:
+    """``merge`` for summaries that may be None."""
+    return functools.partial(merged, merge)
 
 
 class RowsElsewhere(Protocol):
@@ -186,7 +227,7 @@ class RowsElsewhere(Protocol):
         ...
 
 
-class ArrayRows:
+class ArrayRows(InOrder[Block]):
     """Rows of an array or CSR matrix.
 
     Parameters
@@ -251,18 +292,6 @@ class ArrayRows:
             self._seen(place.stop - place.start)
             yield result
 
-    def reduce(
-        self,
-        summarise: Callable[[Block], _Result],
-        merge: Callable[[_Result, _Result], _Result],
-        zero: _Result,
-    ) -> _Result:
-        """Merge the summaries of all blocks, in order."""
-        total = zero
-        for summary in self.map(summarise):
-            total = merge(total, summary)
-        return total
-
 
 class SomeRows:
     """Some of the rows of another visitor: those where ``wanted(block)`` is true."""
@@ -299,12 +328,7 @@ class SomeRows:
     ) -> _Result:
         """Merge the summaries of all blocks that have wanted rows, in order."""
 
-        def merged(a: Any, b: Any) -> Any:
-            if a is None or b is None:
-                return a if b is None else b
-            return (merge(a[0], b[0]),)
-
-        (total,) = self.rows.reduce(self._apply(summarise), merged, (zero,))
+        (total,) = self.rows.reduce(self._apply(summarise), merge_known(merge), (zero,))
         return total
 
 

@@ -224,7 +224,7 @@ def _roles(labels: dict[str, Any]) -> str:
 def rival_words(line: dict[str, Any]) -> str:
     """One sentence on a rival of the committee."""
     return (
-        f"{line['name']}: AUC {line['auc']:.3f} where the committee has {line['committee']:.3f}; "
+        f"{line['name']}: AUC of refits {line['auc']:.3f}, committee {line['committee']:.3f}; "
         f"difference {line['difference']:+.3f} ({line['low']:+.3f} to {line['high']:+.3f})"
     )
 

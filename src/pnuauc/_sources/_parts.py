@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from pnuauc._rows import merged
 from pnuauc._sources._files import FileSource
-from pnuauc._sources._port import BATCH_ROWS, Batch, merged
+from pnuauc._sources._port import BATCH_ROWS, Batch
 from pnuauc._threads import one_blas_thread
 
 __all__ = ["FileParts", "Job", "PartReader", "slices"]

@@ -8,14 +8,13 @@ module, ``functools.partial`` of them or small dataclasses with ``__call__``, ne
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from pnuauc._rows import Block, map_blocks, row_blocks
+from pnuauc._rows import Block, InOrder, Visited, map_blocks, merge_known, merged, row_blocks
 
-__all__ = ["Batch", "MemorySource", "Source", "SourceRows", "is_source", "merge_known", "merged"]
+__all__ = ["Batch", "MemorySource", "Source", "SourceRows", "is_source"]
 
 #: Rows of a batch: 20 float64 columns take 10 MB.
 BATCH_ROWS = 65_536
@@ -48,7 +47,7 @@ class Batch:
         return int(self.table.num_rows)
 
 
-class Source(Protocol):
+class Source(Visited[Batch], Protocol):
     """A table, batch by batch. The order of batches is fixed, whatever speed is asked for."""
 
     @property
@@ -60,29 +59,13 @@ class Source(Protocol):
         """The same with these columns only: what is not asked for is not read."""
         ...
 
-    def reduce(
-        self,
-        summarise: Callable[[Batch], _Result],
-        merge: Callable[[_Result, _Result], _Result],
-        zero: _Result,
-    ) -> _Result:
-        """merge(... merge(merge(zero, summarise(b1)), summarise(b2)) ...) over the batches.
-
-        ``merge`` is associative: an implementation may merge neighbours first, as in a tree.
-        """
-        ...
-
-    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
-        """function(b1), function(b2), ... in the order of the batches."""
-        ...
-
 
 def is_source(data: Any) -> bool:
     """Whether ``data`` is a source, and no frame of any library."""
     return all(hasattr(data, name) for name in ("reduce", "map", "select", "schema"))
 
 
-class LocalSource:
+class LocalSource(InOrder[Batch]):
     """What sources on this machine share: batches come one by one, threads work on them."""
 
     n_threads: int = 1
@@ -97,15 +80,6 @@ class LocalSource:
             if self.seen is not None:
                 self.seen(n)
             yield result
-
-    def reduce(
-        self,
-        summarise: Callable[[Batch], _Result],
-        merge: Callable[[_Result, _Result], _Result],
-        zero: _Result,
-    ) -> _Result:
-        """Merge the summaries of all batches, in order."""
-        return functools.reduce(merge, self.map(summarise), zero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,19 +171,3 @@ class _Merged(Generic[_Result]):
         for block in self.read(batch):
             found = merged(self.merge, found, (self.summarise(block),))
         return found
-
-
-def merged(
-    merge: Callable[[_Result, _Result], _Result],
-    a: tuple[_Result] | None,
-    b: tuple[_Result] | None,
-) -> tuple[_Result] | None:
-    """The merge of two summaries, each a tuple of one or None: nothing to merge."""
-    if a is None or b is None:
-        return a if b is None else b
-    return (merge(a[0], b[0]),)
-
-
-def merge_known(merge: Callable[[_Result, _Result], _Result]) -> Callable[[Any, Any], Any]:
-    """``merge`` for summaries that may be None."""
-    return functools.partial(merged, merge)

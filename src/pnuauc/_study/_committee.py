@@ -69,19 +69,21 @@ def labelled_only(quiet: Any) -> Any:
 
 
 def rival_findings(
-    quiet: Any, X: Any, held_out: CrossFit, prior: Any, n_folds: int, settings: Any
+    quiet: Any, X: Any, held_out: CrossFit, prior: Any, method: str, n_folds: int, settings: Any
 ) -> list[dict[str, Any]]:
     """Held-out AUC of the committee and of what one would do instead, on the same folds.
 
     The paper's PNU-AUC and, where both classes are labelled, ExtraTrees on the labelled rows; the
-    difference to each is paired, with its interval. Both AUCs of a line come from the pair's own
-    weights, so that they subtract to it, unless one is moved into [0, 1]. Nothing for other models.
+    difference to each is paired, with its interval, by the ``method`` of the headline. Both AUCs
+    of a line come from the pair's own weights, so that they subtract to it, unless one is moved
+    into [0, 1]; they are those of refits, without the headline's allowance for the rows that each
+    refit lacked. Nothing for other models.
     """
     if not isinstance(quiet, AutoAUCClassifier):
         return []
     seed = settings.random_state
     rivals: dict[str, Any] = {
-        "PNU-AUC of the paper": AUCClassifierCV(
+        f"{held_out.roles.setting}-AUC of the paper": AUCClassifierCV(
             selection="paper",
             basis="linear" if sparse.issparse(X) else "gaussian",
             prior=prior,
@@ -108,7 +110,7 @@ def rival_findings(
             copies=held_out.copies,
         )
         try:
-            pair = compare_auc(roles, held_out.scores, alone.scores, prior, level=settings.level)
+            pair = compare_auc(roles, held_out.scores, alone.scores, prior, method, settings.level)
         except ValueError:  # no estimate from these roles: nothing to compare
             continue
         line = {"name": name, "auc": pair.value_b, "committee": pair.value_a}

@@ -370,17 +370,18 @@ def _judge(
         held_out, prior, rows.counts.n_unlabeled, settings.top, settings.level
     )
     findings["scores"] = score_histograms(held_out.roles, held_out.scores)
+    best = findings["auc"] or findings.get("auc_raw")
     if settings.comparisons:
         tick("rivals", 0.0)
+        method = best["method"] if best else "auto"
         findings["rivals"] = rival_findings(
-            quiet, kernels_of(X, encoder), held_out, prior, n_folds, settings
+            quiet, kernels_of(X, encoder), held_out, prior, method, n_folds, settings
         )
         findings["unlabeled_effect"] = unlabeled_effect(
             ranker, quiet, X, roles, held_out, prior, n_folds, settings.random_state
         )
     tick("importance", 0.0)
     importance = []
-    best = findings["auc"] or findings.get("auc_raw")
     if settings.importance and best is not None:
         importance = column_importance(
             held_out, X, encoder, prior, best["method"], seed=settings.random_state
