@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 
-from pnuauc._committee import AutoAUCClassifier
+from pnuauc._committee import AutoAUCClassifier, RankingOnly
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.baselines import LabeledOnly
@@ -54,18 +54,21 @@ def selection_message(ranker: Any) -> str:
 
 
 def quietly(ranker: Any) -> Any:
-    """An unfitted copy for refits: no bar, no held-out scores where nothing is made of them."""
+    """An unfitted copy for refits: no bar, and of a committee the scores alone."""
     quiet = clone(ranker).set_params(verbose=False)
-    if isinstance(ranker, AutoAUCClassifier) and not ranker.learned_weights_:
-        quiet.set_params(cv=0)
-    return quiet
+    return RankingOnly(quiet) if isinstance(ranker, AutoAUCClassifier) else quiet
 
 
-def labelled_only(quiet: Any) -> Any:
-    """The same ranker without unlabelled rows."""
-    if isinstance(quiet, AutoAUCClassifier):
-        return clone(quiet).set_params(prior=None, max_unlabeled=0)
-    return clone(quiet).set_params(risk="pn", prior=None)
+def labelled_only(quiet: Any, held_out: CrossFit) -> list[Any]:
+    """For each fold the same ranker without unlabelled rows.
+
+    A committee keeps the members and weights that it has with them, found without the fold, so
+    that nothing but the rows differs.
+    """
+    if not isinstance(quiet, RankingOnly):
+        return [clone(quiet).set_params(risk="pn", prior=None)] * len(held_out.folds)
+    alone = clone(quiet.committee).set_params(prior=None, max_unlabeled=0)
+    return [RankingOnly(alone, fitted.weights_) for _, fitted in held_out.folds]
 
 
 def rival_findings(
@@ -79,7 +82,7 @@ def rival_findings(
     into [0, 1]; they are those of refits, without the headline's allowance for the rows that each
     refit lacked. Nothing for other models.
     """
-    if not isinstance(quiet, AutoAUCClassifier):
+    if not isinstance(quiet, RankingOnly):
         return []
     seed = settings.random_state
     rivals: dict[str, Any] = {
