@@ -138,11 +138,13 @@ def test_importance_shuffles_columns_and_nothing_else():
     groups = {"signal": [0], "pair": [1, 2]}
     found = permutation_importance(fit, X, groups, 0.2, "pn", seed=0, repeats=2)
     blocks = iter(Column.seen)
-    for columns in groups.values():
-        others = [c for c in range(3) if c not in columns]
-        for test, _ in fit.folds:
-            before = X[fit.rows[test]]
-            for block in np.split(next(blocks), 2):
+    for test, _ in fit.folds:
+        before = X[fit.rows[test]]
+        several = iter(np.split(next(blocks), 4))
+        for columns in groups.values():
+            others = [c for c in range(3) if c not in columns]
+            for _ in range(2):
+                block = next(several)
                 np.testing.assert_array_equal(block[:, others], before[:, others])
                 assert not np.array_equal(block[:, columns], before[:, columns])
                 # rows of the group move together: the same rows in another order
@@ -156,6 +158,15 @@ def test_importance_shuffles_columns_and_nothing_else():
     assert found[1]["drop"] == found[1]["spread"] == 0.0  # the ranker does not look at them
     base = auc_estimate(fit.roles, fit.scores, 0.2, "pn").value
     assert found[0]["drop"] == pytest.approx(base - 0.5, abs=0.15)
+
+
+def test_importance_does_not_depend_on_how_much_is_scored_together(monkeypatch):
+    X, roles = rows_and_roles()
+    fit = cross_fit(Column(), X, roles, np.arange(len(X)), n_folds=3, seed=0)
+    groups = {"signal": [0], "pair": [1, 2]}
+    together = permutation_importance(fit, X, groups, 0.2, "pn", seed=0)
+    monkeypatch.setattr(_importance, "_CALL_CELLS", 1)
+    assert permutation_importance(fit, X, groups, 0.2, "pn", seed=0) == together
 
 
 def test_importance_is_measured_on_some_unlabelled_rows(monkeypatch):

@@ -26,6 +26,8 @@ MAX_SHUFFLED = 30
 #: Unlabelled rows that they are shuffled among: a fall of the AUC scatters with the labelled rows,
 #: which are far fewer.
 SHUFFLED_UNLABELED = 1000
+#: Cells that are scored in one call.
+_CALL_CELLS = 1 << 20
 #: Below this a column's values and the scores go neither up nor down together.
 _LEAST_CORRELATION = 0.1
 #: A category needs so many held-out rows before its mean score is worth a word.
@@ -86,16 +88,23 @@ def permutation_importance(
     fit = _thinned(fit, rng)
     held = X[fit.rows]
     base = _value(fit.roles, fit.scores, prior, method)
-    drops: dict[str, list[float]] = {}
-    for name, columns in groups.items():
-        shuffled = np.empty((repeats, len(fit.rows)))
-        for test, ranker in fit.folds:
-            # one call for all repeats: a forest's cost is by the call as well as by the row
-            block = _stacked([_shuffled(held[test], columns, rng) for _ in range(repeats)])
-            roles = fit.roles.take(test)
-            for r, scores in enumerate(np.split(ranker.decision_function(block), repeats)):
-                shuffled[r, test] = common_scale(scores, roles)
-        drops[name] = [base - _value(fit.roles, scores, prior, method) for scores in shuffled]
+    columns_of = list(groups.values())
+    shuffled = np.empty((len(groups), repeats, len(fit.rows)))
+    for test, ranker in fit.folds:
+        block, roles = held[test], fit.roles.take(test)
+        # many shuffles in one call: a forest's cost is by the call as well as by the row
+        tasks = [(g, r) for g in range(len(groups)) for r in range(repeats)]
+        step = max(1, _CALL_CELLS // (block.shape[0] * block.shape[1]))
+        for start in range(0, len(tasks), step):
+            some = tasks[start : start + step]
+            blocks = [_shuffled(block, columns_of[g], rng) for g, _ in some]
+            scores = np.split(ranker.decision_function(_stacked(blocks)), len(some))
+            for task, own in zip(some, scores, strict=True):
+                shuffled[(*task, test)] = common_scale(own, roles)
+    drops = {
+        name: [base - _value(fit.roles, scores, prior, method) for scores in own]
+        for name, own in zip(groups, shuffled, strict=True)
+    }
     results = [
         {"column": name, "drop": float(np.mean(fall)), "spread": float(np.std(fall))}
         for name, fall in drops.items()
