@@ -81,8 +81,9 @@ def tool(*words: str) -> dict[str, object]:
     """One command of the tool."""
     from pnuauc._cli import main
 
+    sys.argv[1:] = words
     try:
-        main(list(words))
+        main()
     except SystemExit as end:
         if end.code:
             raise
