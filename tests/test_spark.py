@@ -69,6 +69,13 @@ def test_what_spark_gave_up_is_one_sentence():
         "worker exited unexpectedly (crashed). Raise the memory"
     )
     assert _told("\nno such table\nmore").endswith("gave the work up: no such table")
+    lost = message.replace("Python worker exited unexpectedly (crashed)", "Traceback (most recent")
+    traced = lost + "\nModuleNotFoundError: No module named 'pnuauc'\n"
+    assert "attempts: ModuleNotFoundError: No module named 'pnuauc'. Install" in _told(traced)
+    large = "Total size of serialized results of 9 tasks is bigger than spark.driver.maxResultSize"
+    assert _told(large).endswith(
+        "Raise spark.driver.maxResultSize, or take fewer centres or folds."
+    )
     traced = "An exception was thrown:\nTraceback:\n  File x\nKeyError: 'a'\n SQLSTATE: 38000"
     assert _told(traced).endswith("gave the work up: KeyError: 'a'")
 
