@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +14,12 @@ from hypothesis import strategies as st
 from scipy.stats import beta, norm
 from sklearn.base import BaseEstimator, clone
 
+import pnuauc
+import pnuauc.metrics
 from pnuauc._prior import TRAINING_BOUNDS, ClassPrior, read_prior
 from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import read_roles
-from pnuauc.metrics import auc_estimate
 from pnuauc.priors import EnergyDistancePrior, PlacementPrior
 from pnuauc.priors._resolve import resolve_prior
 
@@ -184,9 +187,50 @@ def test_an_estimator_must_be_fitted_to_be_read() -> None:
     assert fitted.estimate_.source == "estimated by EnergyDistancePrior"
 
 
-def test_metrics_say_that_scores_do_not_tell_the_prior() -> None:
-    with pytest.raises(ValueError, match="needs rows to estimate it"):
-        auc_estimate([1, 0, None], [3, 2, 1], "auto")
+def with_a_prior() -> dict[str, Any]:
+    """Everything importable from ``pnuauc`` or ``pnuauc.metrics`` whose prior may be left out."""
+    found = {}
+    for module in (pnuauc, pnuauc.metrics):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            works = inspect.isfunction(thing) or hasattr(thing, "fit")
+            given = inspect.signature(thing).parameters.get("prior") if works else None
+            if given is not None and given.default is None:
+                found[name] = thing
+    return found
+
+
+SCORES = [3.0, 1.0, 2.0, 0.0, 1.5, 0.5]
+FROM_SCORES = {
+    "auc_estimate": lambda f: f([1, 0, None, None, 1, 0], SCORES, prior="auto"),
+    "auc_from_counts": lambda f: f(None, prior="auto"),
+    "compare_auc": lambda f: f([1, 0, None, None, 1, 0], SCORES, SCORES[::-1], prior="auto"),
+    "make_auc_scorer": lambda f: f(prior="auto"),
+    "roc_curve_estimate": lambda f: f([1, 0, None, None, 1, 0], SCORES, prior="auto"),
+    "threshold_estimate": lambda f: f([1, 0, None, None, 1, 0], SCORES, prior="auto"),
+}
+#: Tested in tests/test_tables.py.
+FROM_TABLES = {"fit_table", "evaluate_table"}
+
+
+@pytest.mark.parametrize(
+    ("name", "thing"), [item for item in with_a_prior().items() if item[0] not in FROM_TABLES]
+)
+def test_auto_is_the_default_prior_of_everything(name, thing) -> None:
+    """``prior="auto"`` is what leaving it out is; from scores alone one sentence says why not."""
+    if name in FROM_SCORES:
+        with pytest.raises(ValueError, match="needs rows to estimate it"):
+            FROM_SCORES[name](thing)
+        return
+    s = sample(30, 20, 200)
+    auto, default, other = (
+        thing(prior=prior, random_state=0).fit(s.X, roles_of(s)) for prior in ("auto", None, 0.45)
+    )
+    assert auto.class_prior_.source == "estimated by PlacementPrior"
+    assert auto.class_prior_ == default.class_prior_
+    scores = [model.decision_function(s.X_test[:50]) for model in (auto, default, other)]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert not np.allclose(scores[0], scores[2])
 
 
 # --- estimating -----------------------------------------------------------------------------------

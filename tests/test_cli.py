@@ -19,6 +19,8 @@ from pnuauc.metrics import auc_estimate, compare_auc
 
 pytest.importorskip("typer")
 
+from pnuauc._cli._app import app
+from pnuauc._cli._console import exit_code_of
 from pnuauc.io import load_model, read_table, save_model
 from tests.conftest import run_tool as run
 
@@ -478,14 +480,35 @@ def test_labels_are_asked_about_or_told(tmp_path, labels, options, code, message
         (["reproduce"], "Name an experiment, for example: pnuauc reproduce table4"),
         (["demo", "--jobs", "0"], "0 would be no threads at all"),
         (["fit", "t.csv", "--jobs", "0"], "0 would be no threads at all"),
-        (["fit", "t.csv", "--colour", "red"], "No such option: --colour"),
+        (
+            ["fit", "t.csv", "--colour", "red"],
+            "pnuauc fit has no option --colour. 'pnuauc fit --help'",
+        ),
+        (
+            ["fit", "t.csv", "--jbos", "2"],
+            "pnuauc fit has no option --jbos; the nearest is --jobs.",
+        ),
+        (["fit", "t.csv", "--label"], "--label needs a value after it."),
+        (["fit", "t.csv", "--json=3"], "--json takes no value."),
+        (["fit", "t.csv", "--seed", "1.5"], "--seed takes a whole number."),
+        (["fit", "t.csv", "--folds", "1"], "--folds takes a whole number from 2."),
+        (["fit", "t.csv", "--level", "95"], "--level takes a number from 0.5 to 0.999."),
+        (
+            ["score", "m.pnuauc"],
+            "pnuauc score needs a TABLE: pnuauc score MODEL TABLE ... [options].",
+        ),
+        (
+            ["inspect", "m.pnuauc", "b"],
+            "pnuauc inspect cannot take 'b' as well: pnuauc inspect MODEL",
+        ),
+        (["fti", "t.csv"], "pnuauc has no command 'fti'; the nearest is fit."),
+        (["xyz"], "pnuauc has no command 'xyz'; there are demo, evaluate, fit, inspect"),
     ],
 )
-def test_wrong_options_get_a_sentence(command, message):
-    done = subprocess.run(
-        [sys.executable, "-m", "pnuauc", *command], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("Error: ")
-    assert message in " ".join(done.stderr.split())
-    assert "Usage" not in done.stderr
+def test_wrong_options_get_a_sentence(command, message, capsys):
+    code = exit_code_of(lambda: app(command, prog_name="pnuauc", standalone_mode=False))
+    assert code == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("Error: ")
+    assert message in " ".join(printed.split())
+    assert "Usage" not in printed

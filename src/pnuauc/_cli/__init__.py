@@ -29,4 +29,4 @@ def main() -> None:
     from pnuauc._cli._app import app
     from pnuauc._cli._console import exit_code_of
 
-    raise SystemExit(exit_code_of(lambda: app(standalone_mode=False)))
+    raise SystemExit(exit_code_of(lambda: app(prog_name="pnuauc", standalone_mode=False)))

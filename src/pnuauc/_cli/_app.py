@@ -11,6 +11,7 @@ import typer
 
 from pnuauc._cli._console import Voice, guarded
 from pnuauc._cli._options import check_choice, parse_count, parse_engine, parse_prior
+from pnuauc.exceptions import InputError
 
 app = typer.Typer(
     name="pnuauc",
@@ -84,8 +85,8 @@ DateFormatOption = Annotated[
 
 def _some_threads(value: int) -> int:
     if value == 0:
-        raise typer.BadParameter(
-            "0 would be no threads at all; give 1 or more, or -1 for all cores."
+        raise InputError(
+            "--jobs 0 would be no threads at all; give 1 or more, or -1 for all cores."
         )
     return value
 
@@ -406,7 +407,6 @@ def reproduce(
 ) -> None:
     """Run one of the paper's experiments; needs a source checkout."""
     from pnuauc._cli._reproduce import run_experiment
-    from pnuauc.exceptions import InputError
 
     if name is None:
         raise InputError("Name an experiment, for example: pnuauc reproduce table4.")

@@ -19,7 +19,9 @@ from rich.table import Table
 
 from pnuauc._cli._hints import with_hint
 from pnuauc._cli._signals import stopped_politely
+from pnuauc._cli._usage import usage_sentence
 from pnuauc._json import dump_json, visible
+from pnuauc.exceptions import InputError
 
 #: Its number everywhere; Windows has no such signal.
 _SIGPIPE = 13
@@ -137,6 +139,9 @@ def exit_code_of(run: Callable[[], Any]) -> int:
         return int(run() or 0)
     except typer.Abort:
         return 1
+    except InputError as error:  # of an option's own check
+        _print_error(str(error))
+        return 2
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
@@ -144,7 +149,7 @@ def exit_code_of(run: Callable[[], Any]) -> int:
         if "\n" in message:  # the help, for a command without arguments
             error.show()  # type: ignore[attr-defined]
         else:
-            _print_error(f"{message.rstrip('.')}. See pnuauc --help.")
+            _print_error(usage_sentence(error))
         return int(getattr(error, "exit_code", 2))
 
 
@@ -159,7 +164,6 @@ def _silence(stream: Any) -> None:
 def _sentence(error: Exception) -> tuple[str, int]:
     from pnuauc.exceptions import (
         EngineError,
-        InputError,
         MissingExtraError,
         MissingRoleError,
         OutputError,
