@@ -11,7 +11,8 @@ makes a table of Parquet files, 20 float64 columns and 200 labels, and fits it w
   threads here, the same two workers, the same session.
 
 Cluster and session are started, and have fitted a small table, before the clock runs. Times are
-by the clock, so the machine must have two cores to spare; ratios are of one run.
+by the clock, so the machine must have two cores to spare; ratios are of one run. Then it weighs
+what travels: the bytes that every task of a visit is given and gives back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import pickle
+import resource
 import shutil
 import sys
 import tempfile
@@ -115,6 +118,44 @@ def on_spark(session: Any) -> Callable[[Any], Any]:
     return lambda files: contextlib.nullcontext(files_in(session, files))
 
 
+# -- what travels ----------------------------------------------------------------------------
+
+
+def weigh(folder: Path) -> None:
+    """Bytes to and from a task in each visit of a fit by an engine, as they are pickled."""
+    import cloudpickle
+
+    from pnuauc import AUCClassifierCV
+    from pnuauc._estimators import label_codes
+    from pnuauc._sources import MemorySource
+    from pnuauc._sources._matrix import FEATURES, LABEL, fit_on_source, matrix_table
+
+    weights: list[tuple[int, int]] = []
+
+    class Weighed(MemorySource):
+        def select(self, columns):
+            return Weighed(self.table.select(columns))
+
+        def reduce(self, summarise, merge, zero):
+            summary = summarise(list(self.batches())[-1])  # no labels there
+            weights.append((len(cloudpickle.dumps((summarise, merge))), len(pickle.dumps(summary))))
+            return super().reduce(summarise, merge, zero)
+
+    table = pq.read_table(folder, columns=[*NAMES, "label"])
+    X = np.column_stack([table.column(name).to_numpy() for name in NAMES])
+    columns = {FEATURES: X, LABEL: table.column("label").to_numpy()}
+    model = AUCClassifierCV(**SETTINGS)
+    fit_on_source(model, Weighed(matrix_table(columns, list(columns))), label_codes(model))
+    print(f"{'kB a task':12} {'to':>10} {'from':>10}")
+    for name, (there, back) in zip(("labels", "draw", "moments", "counts"), weights, strict=True):
+        print(f"{name:12} {there / 1e3:10,.1f} {back / 1e3:10,.1f}")
+
+
+def peak_mb() -> float:
+    """Most memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 # -- clusters --------------------------------------------------------------------------------
 
 
@@ -176,6 +217,8 @@ def report(small: Path, table: Path, n_rows: int, repeats: int) -> None:
                 local = seconds
             shown = "" if asked is None else f"{local / seconds:6.2f} {asked:6.1f}"
             print(f"{name:30} {seconds:8.1f} {n_rows / seconds:10,.0f} {shown}")
+        workers = ", ".join(f"{peak:.0f}" for peak in client.run(peak_mb).values())
+        print(f"peak memory of the Dask workers: {workers} MB")
 
 
 def timed(fit: Callable[[Path], Any], table: Path) -> float:
@@ -195,11 +238,12 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="pnuauc-engines-", dir=options.folder))
     n_rows = options.files * options.file_rows
     try:
-        make_table(folder / "small", 2, 2000)
+        make_table(folder / "small", 2, 20_000)
         make_table(folder / "table", options.files, options.file_rows)
         print(f"{n_rows:,} rows, {COLUMNS} float64 columns, {options.files} Parquet files, "
               f"{LABELED} labels, 200 centres, 475 candidates, five folds")  # fmt: skip
         report(folder / "small", folder / "table", n_rows, options.repeats)
+        weigh(folder / "small")
     finally:
         shutil.rmtree(folder)
 
