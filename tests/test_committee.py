@@ -660,7 +660,15 @@ def test_boosting_counts_as_far_as_held_out_rows_favour_it():
 def test_trial_weight_by_hand():
     codes = np.array([1, 1, 0, 0, 0, 0], dtype=np.int8)
     good, bad = np.array([3.0, 2.0, 1.0, 0.0, 0.5, 0.2]), np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-    for alone, expected in [(good, 1.0), (bad, 0.0)]:
+    behind = np.array([3.0, 0.45, 1.0, 0.0, 0.5, 0.2])  # 6 of 8 pairs in order
+    ahead = HeldOut(codes, np.c_[behind, good], np.zeros(6, dtype=int), [])
+    assert trial_weight(ahead, np.ones(2), 1, None) == 8.0
+    close = np.r_[np.arange(30.0) + 30, np.arange(30.0)]  # one pair of 900 out of order
+    close[[0, 59]] = 29.5, 29.7
+    many = np.repeat(np.array([1, 0], dtype=np.int8), 30)
+    near = HeldOut(many, np.c_[np.arange(60.0)[::-1], close], np.zeros(60, dtype=int), [])
+    assert trial_weight(near, np.ones(2), 1, None) == pytest.approx(np.exp(-1 / 900 / 0.05))
+    for alone, expected in [(good, 1.0), (bad, 0.0), (behind, 0.0)]:
         held_out = HeldOut(codes, np.c_[good, alone], np.zeros(6, dtype=int), [])
         assert trial_weight(held_out, np.ones(2), 1, None) == pytest.approx(expected)
 
