@@ -281,7 +281,7 @@ def in_a_session(master, folder, visit=0, victim="python"):
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         pytest.skip("needs Java 17 for Spark")
     command = [sys.executable, "-m", "tests.spark_session", master, str(folder), str(visit), victim]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     lines = [line for line in done.stdout.splitlines() if "FOUND " in line]
     assert lines, done.stderr[-3000:]
     return json.loads(lines[-1].split("FOUND ", 1)[1])
@@ -312,7 +312,7 @@ def test_the_tool_fits_files_on_spark(tmp_path):
     write_files(tmp_path / "table")
     fit = [sys.executable, "-m", "pnuauc", *FIT, "table", "--engine", "spark", "-o", "s.pnuauc"]
     command = [*fit, "--master", "local[2,4]"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     assert_same_files(tmp_path, "s")
 
