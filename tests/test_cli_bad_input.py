@@ -333,4 +333,5 @@ def test_an_address_is_told_as_such(command):
     """Before anything is said about the folder that the outputs would go to."""
     result = run(command, "https://example.org/t.csv", "-l", "y")
     assert result.exit_code == 2
-    assert "is an address, and nothing is fetched" in " ".join(result.output.split())
+    told = "'https://example.org/t.csv' is an address, and nothing is fetched"
+    assert told in " ".join(result.output.split())

@@ -338,11 +338,11 @@ def test_grown_trees_are_those_of_the_classifier(leaf):
     rng = np.random.RandomState(0)
     X = rng.standard_normal((90, 6)).astype(np.float32)
     codes = (X[:, 0] + rng.standard_normal(90) > 0).astype(int)
-    seeds = np.random.RandomState(3).randint(2**31 - 1, size=60)
+    theirs = np.random.RandomState(3)
     grown = scikit_trees(X, [np.arange(90)] * 60, codes, np.random.RandomState(3), leaf)
     same = 0
-    for seed, tree in zip(seeds, grown, strict=True):
-        single = ExtraTreeClassifier(min_samples_leaf=leaf, random_state=seed).fit(X, codes).tree_
+    for tree in grown:
+        single = ExtraTreeClassifier(min_samples_leaf=leaf, random_state=theirs).fit(X, codes).tree_
         same += np.array_equal(tree.feature, single.feature) and np.allclose(
             tree.value[:, 0, 0], single.value[:, 0, 1] / single.value[:, 0].sum(axis=1)
         )

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 from sklearn.base import BaseEstimator
 
-from pnuauc import AutoAUCClassifier
+from pnuauc._committee import RankingOnly
 from pnuauc._prior import ClassPrior, read_prior
 from pnuauc._report import _words as words
 from pnuauc._study import (
@@ -19,6 +19,7 @@ from pnuauc._study import (
     FitSettings,
     LabelCodes,
     _findings,
+    _importance,
     evaluate_table,
     find_prior,
     fit_study,
@@ -137,11 +138,13 @@ def test_importance_shuffles_columns_and_nothing_else():
     groups = {"signal": [0], "pair": [1, 2]}
     found = permutation_importance(fit, X, groups, 0.2, "pn", seed=0, repeats=2)
     blocks = iter(Column.seen)
-    for columns in groups.values():
-        others = [c for c in range(3) if c not in columns]
-        for _ in range(2):
-            for test, _ in fit.folds:
-                block, before = next(blocks), X[fit.rows[test]]
+    for test, _ in fit.folds:
+        before = X[fit.rows[test]]
+        several = iter(np.split(next(blocks), 4))
+        for columns in groups.values():
+            others = [c for c in range(3) if c not in columns]
+            for _ in range(2):
+                block = next(several)
                 np.testing.assert_array_equal(block[:, others], before[:, others])
                 assert not np.array_equal(block[:, columns], before[:, columns])
                 # rows of the group move together: the same rows in another order
@@ -155,6 +158,28 @@ def test_importance_shuffles_columns_and_nothing_else():
     assert found[1]["drop"] == found[1]["spread"] == 0.0  # the ranker does not look at them
     base = auc_estimate(fit.roles, fit.scores, 0.2, "pn").value
     assert found[0]["drop"] == pytest.approx(base - 0.5, abs=0.15)
+
+
+def test_importance_does_not_depend_on_how_much_is_scored_together(monkeypatch):
+    X, roles = rows_and_roles()
+    fit = cross_fit(Column(), X, roles, np.arange(len(X)), n_folds=3, seed=0)
+    groups = {"signal": [0], "pair": [1, 2]}
+    together = permutation_importance(fit, X, groups, 0.2, "pn", seed=0)
+    monkeypatch.setattr(_importance, "_CALL_CELLS", 1)
+    assert permutation_importance(fit, X, groups, 0.2, "pn", seed=0) == together
+
+
+def test_importance_is_measured_on_some_unlabelled_rows(monkeypatch):
+    X, roles = rows_and_roles()
+    fit = cross_fit(Column(), X, roles, np.arange(len(X)), n_folds=3, seed=0)
+    every = permutation_importance(fit, X, {"signal": [0]}, 0.2, "pn", seed=0, repeats=4)
+    monkeypatch.setattr(_importance, "SHUFFLED_UNLABELED", 30)
+    Column.seen = []
+    some = permutation_importance(fit, X, {"signal": [0]}, 0.2, "pn", seed=0, repeats=4)
+    n_labeled = roles.n_positive + roles.n_negative
+    assert sum(map(len, Column.seen)) == 4 * (n_labeled + 30)
+    # the same labelled rows: what is left is the luck of the shuffles
+    assert some[0]["drop"] == pytest.approx(every[0]["drop"], abs=0.1)
 
 
 def test_importance_says_how_or_why_not():
@@ -465,7 +490,7 @@ def test_a_rival_and_the_committee_subtract_to_their_difference(n_n, method, pri
     scores = rng.normal(size=len(codes)) + hidden
     held_out = CrossFit(rows, Roles(codes), scores, [(None, None)] * 2, Copies(rows, 0, 0))
     lines = rival_findings(
-        AutoAUCClassifier(), X, held_out, read_prior(prior), method, 2, FitSettings(folds=2)
+        RankingOnly(), X, held_out, read_prior(prior), method, 2, FitSettings(folds=2)
     )
     assert len(lines) == (2 if n_n else 1)
     assert lines[0]["name"].startswith("PNU-AUC" if n_n else "PU-AUC")

@@ -15,9 +15,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from pnuauc._committee._calibration import TopPositives, calibrate
-from pnuauc._committee._held_out import HeldOut, cross_scores, learned_weights, trial_weight
+from pnuauc._committee._held_out import HeldOut, cross_scores
 from pnuauc._committee._members import MEMBERS, Member, Situation, Training
-from pnuauc._committee._models import Committee, Part, Seat, score_parts
+from pnuauc._committee._models import Committee, Part
+from pnuauc._committee._ranking import fit_members, seated, situation_of, some_rows, weigh
 from pnuauc._committee._reasons import Reason, find_reasons
 from pnuauc._committee._views import Look, fit_view
 from pnuauc._estimators import choose_risk, training_prior
@@ -160,22 +161,17 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         """As :meth:`fit`; with ``elsewhere`` the unlabelled rows of X are a draw of those there."""
         rng = check_random_state(self.random_state)
         X, roles = self._read(X, y, rng)
-        chosen = self._chosen(_situation(X, roles))
+        situation = situation_of(X, roles)
+        chosen = self._chosen(situation)
+        if not self.cv and not situation.many:  # no held-out rows to try a member on
+            chosen = [(member, why) for member, why in chosen if not member.on_trial]
         training, known = self._training(X, roles, rng, elsewhere)
-        whole: list[tuple[Part, ...]] = []
-        folds: list[Any] = []
         with progress_bar("AutoAUCClassifier", self.verbose) as tick:
-            for i, (member, _) in enumerate(chosen):
-                tick(member.name, i / len(chosen))
-                if self.cv:
-                    parts, without = member.fit_both(training)
-                    folds.append(without)
-                else:
-                    parts = member.fit(training)
-                whole.append(parts)
+            whole, folds = fit_members([member for member, _ in chosen], training, self.cv, tick)
         self.held_out_ = cross_scores(training, folds) if self.cv else None
-        self.learned_weights_ = False
-        weights = self._weights(chosen, training, known)
+        weights, self.learned_weights_ = weigh(
+            [member for member, _ in chosen], self.held_out_, situation, known
+        )
         self._seat(chosen, whole, weights, training, known, roles)
         self.members_ = self._report(chosen, weights, known)
         self.classes_ = roles.classes
@@ -227,8 +223,6 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
             )
         asked = [(MEMBERS[name], MEMBERS[name].why(situation)) for name in MEMBERS if name in names]
         chosen = [(member, why) for member, why in asked if why is not None]
-        if not self.cv and not situation.many:  # no held-out rows to try a member on
-            chosen = [(member, why) for member, why in chosen if not member.on_trial]
         if not chosen:
             raise ValueError(f"None of the members {', '.join(names)} suits this table.")
         return chosen
@@ -241,7 +235,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         elsewhere: RowsElsewhere | None,
     ) -> tuple[Training, ClassPrior | None]:
         seed = int(rng.randint(2**31 - 1))
-        some = _some(np.arange(X.shape[0]), _VIEW_ROWS, rng)
+        some = some_rows(np.arange(X.shape[0]), _VIEW_ROWS, rng)
         view = fit_view(X[some], rng, self.n_tree_columns)
         look = Look(X, view)
         _check_variation(look)
@@ -263,21 +257,6 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         training = Training(look, folds, self.prior_, seed, threads, elsewhere=elsewhere)
         return training, known
 
-    def _weights(
-        self, chosen: list[tuple[Member, str]], training: Training, known: ClassPrior | None
-    ) -> Floats:
-        fixed = np.array([member.weight for member, _ in chosen])
-        tried = [i for i, (member, _) in enumerate(chosen) if member.on_trial]
-        many = _situation(training.look.raw, self._roles).many
-        if self.held_out_ is None or len(chosen) < 2 or not (many or tried):
-            return fixed
-        self.learned_weights_ = True
-        if many:
-            return learned_weights(self.held_out_)
-        for i in tried:
-            fixed[i] = trial_weight(self.held_out_, fixed, i, known)
-        return fixed
-
     def _seat(
         self,
         chosen: list[tuple[Member, str]],
@@ -290,13 +269,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         """The committee, its quantiles over unlabelled rows, its calibration and threshold."""
         rows = roles.unlabeled if roles.n_unlabeled else np.arange(len(roles))
         rng = check_random_state(training.seed)
-        look = training.look.take(_some(rows, _SPREAD_ROWS, rng))
-        seats, total = [], np.zeros(len(look))
-        for (member, _), parts, weight in zip(chosen, whole, weights, strict=True):
-            scores = score_parts(parts, look)
-            spread = float(scores.std()) or 1.0
-            seats.append(Seat(member.name, parts, float(weight), float(scores.mean()), spread))
-            total += weight * (scores - scores.mean()) / spread
+        look = training.look.take(some_rows(rows, _SPREAD_ROWS, rng))
+        seats, total = seated([member for member, _ in chosen], whole, weights, look)
         quantiles = np.quantile(total, np.linspace(0.0, 1.0, _N_QUANTILES))
         share = roles.n_positive / max(roles.n_positive + roles.n_negative, 1)
         calibration = None
@@ -419,26 +393,6 @@ def _even_chance(committee: Committee) -> float:
         even = committee.probability(np.array([middle]))[0] <= 0.5
         low, high = (middle, high) if even else (low, middle)
     return low
-
-
-def _situation(X: Any, roles: Roles) -> Situation:
-    is_sparse = sparse.issparse(X)
-    non_negative = bool(is_sparse and (not X.nnz or X.data.min() >= 0))
-    return Situation(
-        roles.n_positive,
-        roles.n_negative,
-        roles.n_unlabeled,
-        X.shape[1],
-        is_sparse,
-        non_negative,
-    )
-
-
-def _some(rows: NDArray[np.intp], at_most: int, rng: np.random.RandomState) -> Any:
-    """All rows, or a draw of them in their order."""
-    if len(rows) <= at_most:
-        return rows
-    return np.sort(rng.choice(rows, at_most, replace=False))
 
 
 def _check_variation(look: Look) -> None:

@@ -107,12 +107,11 @@ def scikit_trees(
     """
     X = np.ascontiguousarray(X, dtype=np.float32)
     target = np.asarray(codes, dtype=np.float64)[:, None]
-    tree = ExtraTreeRegressor(max_features="sqrt", min_samples_leaf=leaf)
+    tree = ExtraTreeRegressor(max_features="sqrt", min_samples_leaf=leaf, random_state=rng)
     missing = bool(np.isnan(X).any())  # only a checking fit looks where they are
     trees = []
     with config_context(skip_parameter_validation=True):
-        for seed, rows in zip(rng.randint(2**31 - 1, size=len(samples)), samples, strict=True):
-            tree.set_params(random_state=int(seed))
+        for rows in samples:
             trees.append(tree.fit(X[rows], target[rows], check_input=missing).tree_)
     return trees
 

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy.spatial.distance import cdist
+from sklearn.utils.extmath import row_norms
 
+from pnuauc._centers import squared_distances
 from pnuauc._stored import Parts, refuse
 
 __all__ = ["KernelSum", "average_processes"]
@@ -30,11 +32,14 @@ Floats: TypeAlias = NDArray[np.float64]
 #: Widths in multiples of the median distance between labelled rows; noise in kernel units.
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _NOISES = (1e-2, 1e-1, 1.0, 10.0)
-#: Kernels that together have less than this share of the weight are left out.
-_NEGLIGIBLE = 1e-6
+#: Kernels with less than this share of the weight are left out: half of them, and on eight sets the
+#: scores of test rows correlated with those of all at .9998 and more.
+_NEGLIGIBLE = 5e-3
+#: Squared distances below this share of the squared lengths are rounding error of nought.
+_ROUNDING = 1e-12
 _POWERS = {"gaussian": 2, "laplacian": 1}
 #: Distances kept in memory at a time.
-_BLOCK_CELLS = 1 << 21
+_BLOCK_CELLS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +72,7 @@ class KernelSum:
             step = max(1, _BLOCK_CELLS // len(self.centers))
             for start in range(0, len(X), step):
                 rows = slice(start, start + step)
-                distance = cdist(X[rows], self.centers)
+                distance = _distances(X[rows], self.centers)
                 for power in _POWERS.values():
                     self._add(out[rows], distance, power)
         return out
@@ -173,6 +178,19 @@ def _combined(name: str, rows: Floats, found: list[Any], weight: Floats) -> Kern
     )
 
 
+def _distances(X: Floats, centers: Floats) -> Floats:
+    """|x - c|, shape (n, m), by one matrix product; exactly 0 where a row is a centre."""
+    squared = squared_distances(X, centers)
+    origin = np.median(centers, axis=0)
+    lengths = row_norms(X - origin, squared=True) + row_norms(centers - origin, squared=True).max()
+    squared[squared < _ROUNDING * lengths[:, None]] = 0.0
+    return np.asarray(np.sqrt(squared, out=squared))
+
+
 def _kernel(distance: Floats, width: float, power: int) -> Floats:
-    ratio = distance / width
-    return np.asarray(np.exp(-0.5 * ratio**2) if power == 2 else np.exp(-ratio))
+    """exp(-(distance / width)^power / power)."""
+    out = distance * (-1.0 / width)
+    if power == 2:
+        out *= out
+        out *= -0.5
+    return np.asarray(np.exp(out, out=out))

@@ -6,14 +6,18 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import ExtraTreesClassifier
 
-from pnuauc._committee import AutoAUCClassifier
+from pnuauc._committee import AutoAUCClassifier, RankingOnly
+from pnuauc._committee._forest import Forest
+from pnuauc._committee._grow import scikit_trees
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.baselines import LabeledOnly
+from pnuauc.labels import Roles
 from pnuauc.metrics import compare_auc
 
 __all__ = [
@@ -54,18 +58,47 @@ def selection_message(ranker: Any) -> str:
 
 
 def quietly(ranker: Any) -> Any:
-    """An unfitted copy for refits: no bar, no held-out scores where nothing is made of them."""
+    """An unfitted copy for refits: no bar, and of a committee the scores alone."""
     quiet = clone(ranker).set_params(verbose=False)
-    if isinstance(ranker, AutoAUCClassifier) and not ranker.learned_weights_:
-        quiet.set_params(cv=0)
-    return quiet
+    return RankingOnly(quiet) if isinstance(ranker, AutoAUCClassifier) else quiet
 
 
-def labelled_only(quiet: Any) -> Any:
-    """The same ranker without unlabelled rows."""
-    if isinstance(quiet, AutoAUCClassifier):
-        return clone(quiet).set_params(prior=None, max_unlabeled=0)
-    return clone(quiet).set_params(risk="pn", prior=None)
+def labelled_only(quiet: Any, held_out: CrossFit) -> list[Any]:
+    """For each fold the same ranker without unlabelled rows.
+
+    A committee keeps the members and weights that it has with them, found without the fold, so
+    that nothing but the rows differs.
+    """
+    if not isinstance(quiet, RankingOnly):
+        return [clone(quiet).set_params(risk="pn", prior=None)] * len(held_out.folds)
+    alone = clone(quiet.committee).set_params(prior=None, max_unlabeled=0)
+    return [RankingOnly(alone, fitted.weights_) for _, fitted in held_out.folds]
+
+
+class LabelledTrees(BaseEstimator):
+    """scikit-learn's ExtraTreesClassifier on the labelled rows, dense, with fewer checks.
+
+    Parameters
+    ----------
+    n_trees : int, default=300
+    random_state : int
+    """
+
+    def __init__(self, n_trees: int = 300, random_state: int = 0) -> None:
+        self.n_trees = n_trees
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Roles) -> LabelledTrees:
+        """Fit to rows X, shape (n, d), and their roles."""
+        rows = np.sort(np.concatenate([y.positive, y.negative]))
+        samples = [np.arange(len(rows))] * self.n_trees
+        rng = np.random.RandomState(self.random_state)
+        self.forest_ = Forest.from_trees(scikit_trees(X[rows], samples, y.codes[rows], rng))
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Mean share of positives in the leaves reached, shape (n,)."""
+        return self.forest_.score(X)
 
 
 def rival_findings(
@@ -79,7 +112,7 @@ def rival_findings(
     into [0, 1]; they are those of refits, without the headline's allowance for the rows that each
     refit lacked. Nothing for other models.
     """
-    if not isinstance(quiet, AutoAUCClassifier):
+    if not isinstance(quiet, RankingOnly):
         return []
     seed = settings.random_state
     rivals: dict[str, Any] = {
@@ -94,8 +127,10 @@ def rival_findings(
     }
     roles = held_out.roles
     if roles.n_positive and roles.n_negative:
-        rivals["ExtraTrees, labelled rows"] = LabeledOnly(
-            ExtraTreesClassifier(300, random_state=seed)
+        rivals["ExtraTrees, labelled rows"] = (
+            LabeledOnly(ExtraTreesClassifier(300, random_state=seed))
+            if sparse.issparse(X)
+            else LabelledTrees(300, seed)
         )
     found = []
     for name, rival in rivals.items():

@@ -87,6 +87,7 @@ def cross_fit(
 ) -> CrossFit:
     """Refit ``ranker`` without each fold in turn and score the fold; identical rows share a fold.
 
+    ``ranker`` may be a list with one for each fold.
     Refits rank alike but on scales of their own, and one row far out would set the scale of its
     fold. So a score is replaced by its place among the fold's unlabelled scores, see
     :func:`common_scale`.
@@ -100,7 +101,8 @@ def cross_fit(
     for k, (train, test) in enumerate(splitter.split(rows, taken, copies.groups)):
         if tick:
             tick("held-out folds", k / n_folds)
-        fitted = clone(ranker).fit(X[rows[train]], taken.take(train))
+        own = ranker[k] if isinstance(ranker, list) else ranker
+        fitted = clone(own).fit(X[rows[train]], taken.take(train))
         raw = fitted.decision_function(X[rows[test]])
         scores[test] = common_scale(raw, taken.take(test))
         folds.append((test, fitted))

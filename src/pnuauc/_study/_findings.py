@@ -277,7 +277,7 @@ def unlabeled_effect(
         else:
             out["message"] = "There are no unlabelled rows."
         return out
-    plain = labelled_only(quiet)
+    plain = labelled_only(quiet, held_out)
     alone = cross_fit(
         plain, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
     )

@@ -251,8 +251,8 @@ def refuse_address(path: Path, name: str) -> None:
     address = re.match(r"^([a-zA-Z][a-zA-Z0-9+.-]+):/", str(path))
     if address and not path.exists():
         raise InputError(
-            f"'{name}' is an address, and nothing is fetched from the network: download the file "
-            "and name it here."
+            f"'{re.sub(':/+', '://', name, count=1)}' is an address, and nothing is fetched from "
+            "the network: download the file and name it here."
         )
 
 

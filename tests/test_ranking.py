@@ -1,0 +1,100 @@
+"""Refits of a committee: the scores alone, weighed without the rows that they lack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.base import clone
+
+from pnuauc import AutoAUCClassifier
+from pnuauc._committee import RankingOnly
+from pnuauc._committee._processes import average_processes
+from pnuauc._study._committee import labelled_only, quietly
+from pnuauc._study._crossfit import cross_fit
+from pnuauc.datasets import make_thresholds, make_twonorm, sample_pnu
+from pnuauc.labels import read_roles
+
+
+def committee(prior=0.2, members=None):
+    return AutoAUCClassifier(
+        prior=prior, members=members, unlabeled_label=-1, verbose=False, random_state=0
+    )
+
+
+def drawn(sizes):
+    X, y = make_twonorm(2000, n_features=4, random_state=0)
+    return sample_pnu(X, y, *sizes, 0.2, 0, n_test=300)
+
+
+@pytest.mark.parametrize("sizes", [(6, 30, 200), (8, 0, 200), (8, 40, 0)])
+def test_with_fixed_weights_it_is_the_committee(sizes):
+    sample = drawn(sizes)
+    whole = committee().fit(sample.X, sample.y)
+    alone = RankingOnly(committee()).fit(sample.X, sample.y)
+    assert alone.weights_ == {m.name: m.weight for m in whole.members_}
+    # the same folds, seeds and members; mean and spread come from the same rows
+    np.testing.assert_allclose(
+        alone.decision_function(sample.X_test),
+        whole.decision_function(sample.X_test) + whole.threshold_,
+        atol=1e-10,
+    )
+
+
+def test_members_on_trial_are_weighed_anew():
+    X, y = make_thresholds(3000, table=7, random_state=0)
+    sample = sample_pnu(X, y, 40, 120, 200, 0.3, 0, n_test=300)
+    model = committee(0.3, ["kernels", "boosting"])
+    whole, alone = (m.fit(sample.X, sample.y) for m in (clone(model), RankingOnly(model)))
+    weights = {m.name: m.weight for m in whole.members_}
+    assert set(alone.weights_) == set(weights)
+    # three folds instead of five, and fewer rows: the AUCs behind a weight scatter by some .03
+    assert alone.weights_["boosting"] == pytest.approx(weights["boosting"], abs=0.6)
+    both = alone.decision_function(sample.X_test), whole.decision_function(sample.X_test)
+    assert spearmanr(*both).statistic > 0.95
+
+
+def test_given_weights_are_kept_and_members_without_one_left_out():
+    sample = drawn((6, 30, 100))
+    given = {"kernels": 2.0, "processes": 0.5}
+    found = clone(RankingOnly(committee(), given)).fit(sample.X, sample.y)
+    assert found.weights_ == given
+    seats = {seat.name: seat for seat in found.scorer_.seats}
+    assert list(seats) == ["kernels", "processes"]
+
+
+def test_without_unlabelled_rows_members_and_weights_stay_by_fold():
+    sample = drawn((9, 40, 120))
+    roles = read_roles(sample.y, unlabeled_label=-1)
+    quiet = quietly(committee(members=["kernels", "trees"]))
+    rows = np.arange(len(roles))
+    held_out = cross_fit(quiet, sample.X, roles, rows, n_folds=3, seed=0)
+    weights = [{"kernels": 1.0, "trees": float(k)} for k in range(3)]
+    for (_, fitted), own in zip(held_out.folds, weights, strict=True):
+        fitted.weights_ = own
+    alone = cross_fit(labelled_only(quiet, held_out), sample.X, roles, rows, n_folds=3, seed=0)
+    assert [sorted(f.weights_.items()) for _, f in alone.folds] == [
+        [("kernels", 1.0)],
+        [("kernels", 1.0), ("trees", 1.0)],
+        [("kernels", 1.0), ("trees", 2.0)],
+    ]
+    assert [f.committee.max_unlabeled for _, f in alone.folds] == [0, 0, 0]
+    for (test, _), (again, _) in zip(held_out.folds, alone.folds, strict=True):
+        np.testing.assert_array_equal(test, again)
+
+
+def test_distances_to_labelled_rows_are_exact_at_them():
+    """However many rows are scored together; far from 0 as well."""
+    rng = np.random.RandomState(0)
+    X, positive = rng.standard_normal((30, 3)) + 1e3, np.arange(30) < 9
+    model = average_processes({"filled": X}, positive)["filled"]
+    assert len(model.widths)
+    together = model.score(X)
+    by_hand = X @ model.slope
+    for width, power, coef in zip(model.widths, model.powers, model.coef, strict=True):
+        distance = np.linalg.norm(X[:, None] - X, axis=2)
+        by_hand += np.exp(-((distance / width) ** power) / power) @ coef
+    np.testing.assert_allclose(together, by_hand, atol=1e-9)
+    np.testing.assert_allclose(
+        [model.score(X[i : i + 1])[0] for i in range(30)], together, atol=1e-11
+    )
