@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from pnuauc._prior import densest
 from pnuauc.priors._belief import Belief
 
 __all__ = ["Posterior", "RankCounts", "Shape", "posterior", "rank_counts"]
@@ -108,11 +109,9 @@ class Posterior(NamedTuple):
         It is the hull of the cells of highest density: unlike equal tails it reaches 0 (or 1) where
         the posterior is highest there.
         """
-        density = self.weights / np.diff(self.edges)
-        order = np.argsort(-density, kind="stable")
         mass = level**_CAUTION if len(self.by_scorer) > 1 else level
-        kept = order[: int(np.searchsorted(np.cumsum(self.weights[order]), mass)) + 1]
-        return float(self.edges[kept.min()]), float(self.edges[kept.max() + 1])
+        first, last = densest(self.weights, np.diff(self.edges), mass)
+        return float(self.edges[first]), float(self.edges[last + 1])
 
     def surprise(self) -> float:
         """Kullback-Leibler divergence of the posterior from the belief, in nats."""

@@ -25,7 +25,7 @@ __all__ = ["PlacementPrior"]
 Floats: TypeAlias = NDArray[np.float64]
 
 #: Nats by which the labelled rows must have moved the belief, or else they say nothing.
-_LEAST_SURPRISE = 0.05
+_LEAST_SURPRISE = 0.08
 #: With one class: errors by which it must rank above U; if not, U may hold that class alone.
 _LEAST_Z = 1.645
 

@@ -88,7 +88,9 @@ def prepare(
     codes = roles.codes.astype(np.int8)
     if not (codes == 1).any():
         codes = np.where(codes == 0, 1, codes).astype(np.int8)
-    groups = row_groups(X)
+    # numbered as they come: keys of float32 and float64 rows differ, the folds must not
+    _, first, number = np.unique(row_groups(X), return_index=True, return_inverse=True)
+    groups: Indices = np.argsort(np.argsort(first))[number]
     fold = even_folds(codes, groups, _N_FOLDS, rng)
     if fold is None:
         groups = np.arange(len(codes))
