@@ -1,8 +1,9 @@
 """The committee against one AUCClassifierCV fit; python -m benchmarks.bench_auto
 
 Processor seconds of each, prior given, every fit in a process of its own, and how far its memory
-rose above the input. Scoring: rows a second of the committee, and of ExtraTreesClassifier with as
-many trees on the labelled rows.
+rose above the input. Scoring: rows a second of the committee, of the committee without its forests,
+and of ExtraTreesClassifier with as many trees on the labelled rows. With ``--words`` the rows are
+sparse: so many columns, 100 of them filled in a row.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+from collections.abc import Callable
+from dataclasses import replace
 from time import process_time
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.ensemble import ExtraTreesClassifier
 
 from pnuauc import AUCClassifierCV, AutoAUCClassifier
@@ -33,51 +37,73 @@ def make_rows(n: int, d: int, labels: tuple[int, int]) -> tuple[np.ndarray, np.n
     return X, y
 
 
-def measure(name: str, n: int, d: int, labels: tuple[int, int]) -> dict[str, float]:
+def make_words(n: int, d: int, labels: tuple[int, int]) -> tuple[Any, np.ndarray]:
+    """Texts of 100 words out of d, frequent ones first; positives use the first 200 more often."""
+    dense, y = make_rows(n, 1, labels)
+    rng = np.random.default_rng(1)
+    words = np.minimum((d * rng.random((len(y), 100)) ** 3).astype(np.int64), d - 1)
+    words[:, :10] = np.where(dense > 0.3, rng.integers(0, min(200, d), (len(y), 10)), words[:, :10])
+    ends = np.arange(0, words.size + 1, 100)
+    X = sparse.csr_matrix((np.full(words.size, 0.1), words.ravel(), ends), shape=(len(y), d))
+    X.sum_duplicates()
+    return X, y
+
+
+def measure(name: str, n: int, d: int, labels: tuple[int, int], words: bool) -> dict[str, float]:
     """One fit, and the scoring of 50,000 rows."""
-    X, y = make_rows(n, d, labels)
+    make = make_words if words else make_rows
+    X, y = make(n, d, labels)
     ranker: Any = {"one": AUCClassifierCV, "committee": AutoAUCClassifier}[name](
         prior=0.1, verbose=False, random_state=0, n_jobs=1
     )
-    ranker.fit(*make_rows(300, 3, labels))  # what is loaded at the first use is no part of a fit
+    if words and name == "one":
+        ranker.set_params(basis="linear")
+    ranker.fit(*make(300, 3, labels))  # what is loaded at the first use is no part of a fit
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = process_time()
     ranker.fit(X, y)
     found = {"seconds": process_time() - start}
     found["megabytes"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    rows = np.resize(X, (50_000, d))
-    start = process_time()
-    ranker.decision_function(rows)
-    found["rate"] = len(rows) / (process_time() - start)
-    if all(labels):
+    rows = X[np.resize(np.arange(X.shape[0]), 50_000)]
+    found["rate"] = _rate(ranker.decision_function, rows)
+    if name == "committee" and not words:
+        seats = tuple(s for s in ranker.scorer_.seats if s.name not in ("trees", "boosting"))
+        found["rest"] = _rate(replace(ranker.scorer_, seats=seats).score, rows)
+    if all(labels) and not words:
         known = ~np.isnan(y)
         forest = ExtraTreesClassifier(200, random_state=0).fit(X[known], y[known])
-        start = process_time()
-        forest.predict_proba(rows)
-        found["forest"] = len(rows) / (process_time() - start)
+        found["forest"] = _rate(forest.predict_proba, rows)
     return found
+
+
+def _rate(score: Callable[[Any], Any], rows: Any) -> float:
+    """Rows a second."""
+    start = process_time()
+    score(rows)
+    return float(rows.shape[0] / (process_time() - start))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 1_000_000])
     parser.add_argument("--columns", type=int, default=18)
+    parser.add_argument("--words", action="store_true", help="sparse rows")
     args = parser.parse_args()
-    head = ("unlabelled", "labels", "one s", "committee s", "ratio", "MB", "rows/s", "trees rows/s")
+    head = ("unlabelled", "labels", "one s", "committee s", "ratio", "MB", "rows/s", "no forests")
+    head += ("ExtraTrees",)
     print(" ".join(f"{name:>18}" for name in head))
     for n in args.rows:
         for name, labels in SETTINGS.items():
             found = {}
             for kind in ("one", "committee"):
                 with multiprocessing.get_context("spawn").Pool(1) as pool:
-                    found[kind] = pool.apply(measure, (kind, n, args.columns, labels))
+                    found[kind] = pool.apply(measure, (kind, n, args.columns, labels, args.words))
             one, whole = found["one"], found["committee"]
             values = (one["seconds"], whole["seconds"], whole["seconds"] / one["seconds"])
-            forest = f"{whole['forest']:,.0f}" if "forest" in whole else ""
             shown = [f"{n:,}", name, *(f"{v:.2f}" for v in values), f"{whole['megabytes']:.0f}"]
-            print(
-                " ".join(f"{v:>18}" for v in [*shown, f"{whole['rate']:,.0f}", forest]), flush=True
-            )
+            rates = [whole.get(key) for key in ("rate", "rest", "forest")]
+            shown += ["" if rate is None else f"{rate:,.0f}" for rate in rates]
+            print(" ".join(f"{v:>18}" for v in shown), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import spearmanr
 from sklearn.base import clone
 
 from pnuauc import AutoAUCClassifier
 from pnuauc._committee import RankingOnly
 from pnuauc._committee._processes import average_processes
+from pnuauc._committee._views import Look, SparseView, fit_view
 from pnuauc._study._committee import labelled_only, quietly
 from pnuauc._study._crossfit import cross_fit
 from pnuauc.datasets import make_thresholds, make_twonorm, sample_pnu
@@ -98,3 +100,29 @@ def test_distances_to_labelled_rows_are_exact_at_them():
     np.testing.assert_allclose(
         [model.score(X[i : i + 1])[0] for i in range(30)], together, atol=1e-11
     )
+
+
+def test_text_is_turned_in_one_product_or_two(monkeypatch):
+    X = sparse.random_array((60, 40), density=0.2, format="csr", random_state=0)
+    view = fit_view(X, 0)
+    quick = view.components(X)
+    monkeypatch.setattr("pnuauc._committee._views._AXES_CELLS", 0)
+    again = SparseView(view.centers, view.turn)
+    np.testing.assert_allclose(again.components(X), quick, atol=1e-12)
+    # with all rows as centres they are the right singular vectors, signs aside
+    _, _, axes = np.linalg.svd(X.toarray(), full_matrices=False)
+    expected = X.toarray() @ axes[: quick.shape[1]].T
+    expected /= np.linalg.norm(expected, axis=1)[:, None]
+    np.testing.assert_allclose(np.abs(quick), np.abs(expected), atol=1e-8)
+
+
+def test_rows_taken_after_a_look_are_as_before():
+    X = np.random.RandomState(0).standard_normal((20, 3))
+    view, rows = fit_view(X, 0), np.array([7, 2, 2])
+    look = Look(X, view)
+    before = look.take(rows)
+    seen = {name: getattr(look, name) for name in ("squashed", "components", "trees")}
+    after = look.take(rows)
+    for name, values in seen.items():
+        np.testing.assert_array_equal(vars(after)[name], values[rows])
+        np.testing.assert_allclose(getattr(before, name), values[rows], atol=1e-14)

@@ -220,13 +220,15 @@ def _log_likelihood(curves: Floats, positive: Floats, negative: Floats, prior: f
 
 def _curves(prior: float, shift: Floats, miss: Floats, passed: Floats) -> Floats:
     """The curves of these numbers for one prior, shape (m, places)."""
-    at_zero, at_shift = _SCORES[None, :], _SCORES[None, :] - shift[:, None]
+    # what depends on the shift alone is computed once for each
+    shifts, which = np.unique(shift, return_inverse=True)
+    shifted = ndtr(_SCORES - shifts[:, None])[which]
+    ratio = np.exp(np.clip(shifts[:, None] * (_SCORES - shifts[:, None] / 2.0), -500, 500))[which]
     # share of the bulk of positives in the mixture, from both classes
     high = prior * (1.0 - miss) + (1.0 - prior) * passed
-    below = high[:, None] * ndtr(at_shift) + (1.0 - high)[:, None] * ndtr(at_zero)
-    ratio = np.exp(np.clip(shift[:, None] * at_zero - shift[:, None] ** 2 / 2.0, -500, 500))
-    positive = prior * ((1.0 - miss)[:, None] * ratio + miss[:, None])
-    negative = (1.0 - prior) * ((1.0 - passed)[:, None] + passed[:, None] * ratio)
+    below = high[:, None] * shifted + (1.0 - high)[:, None] * ndtr(_SCORES)
+    positive = (prior * (1.0 - miss))[:, None] * ratio + (prior * miss)[:, None]
+    negative = ((1.0 - prior) * (1.0 - passed))[:, None] + ((1.0 - prior) * passed)[:, None] * ratio
     probability = positive / (positive + negative)
     return np.array([np.interp(_PLACES, b, p) for b, p in zip(below, probability, strict=True)])
 

@@ -34,6 +34,8 @@ _BEND = 3.0
 N_COMPONENTS, N_TEXT_COMPONENTS = 20, 100
 #: Text is compared with so many rows to find its components.
 _TEXT_CENTERS = 1000
+#: Cells (128 MB) up to which rows are multiplied by the axes themselves, ten times as fast.
+_AXES_CELLS = 1 << 24
 #: Above so many columns the axes come from a randomised decomposition.
 _FULL_COLUMNS = 1000
 #: Axes along which rows vary less than this share of the most are rounding error.
@@ -158,7 +160,8 @@ class SparseView:
     """Latent components of sparse rows: (x'C) W, C some of the rows, W = eigenvectors of C'C.
 
     With all rows for C these are the right singular vectors of the rows (latent semantic
-    analysis); with a draw they are near enough, and nothing of size columns x components is made.
+    analysis); with a draw they are near enough. C'W, of size columns x components, is made while
+    it is small.
 
     Attributes
     ----------
@@ -179,9 +182,16 @@ class SparseView:
 
     def components(self, X: Any) -> Floats:
         """Rows along the axes, brought to unit length (texts differ in length, not in kind)."""
-        found = np.asarray((X @ self.centers.T) @ self.turn)
+        axes = self._axes
+        found = np.asarray((X @ self.centers.T) @ self.turn if axes is None else X @ axes)
         length = np.sqrt(np.einsum("ij,ij->i", found, found))
         return found / np.where(length > 0, length, 1.0)[:, None]
+
+    @cached_property
+    def _axes(self) -> Floats | None:
+        if self.centers.shape[1] * self.turn.shape[1] > _AXES_CELLS:
+            return None
+        return np.asarray(self.centers.T @ self.turn)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         c = self.centers
@@ -221,8 +231,11 @@ class Look:
         return int(self.raw.shape[0])
 
     def take(self, rows: NDArray[np.intp]) -> Look:
-        """Some of the rows."""
-        return Look(self.raw[rows], self.view)
+        """Some of the rows, and of what was looked at."""
+        found = Look(self.raw[rows], self.view)
+        seen = vars(self).items()
+        vars(found).update({name: v[rows] for name, v in seen if name not in ("raw", "view")})
+        return found
 
     @cached_property
     def splits(self) -> Floats:
@@ -264,9 +277,10 @@ def _fit_sparse(X: Any, rng: np.random.RandomState) -> SparseView:
     n = X.shape[0]
     rows = np.sort(rng.choice(n, _TEXT_CENTERS, replace=False)) if n > _TEXT_CENTERS else slice(n)
     centers = sparse.csr_matrix(X[rows], dtype=np.float64)
-    values, vectors = linalg.eigh((centers @ centers.T).toarray())
-    k = min(N_TEXT_COMPONENTS, len(values))
-    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    m = centers.shape[0]
+    last = [max(m - N_TEXT_COMPONENTS, 0), m - 1]
+    values, vectors = linalg.eigh((centers @ centers.T).toarray(), subset_by_index=last)
+    values, vectors = values[::-1], vectors[:, ::-1]
     keep = values > 1e-10 * max(values[0], 1e-300)
     return SparseView(centers, _signed(vectors[:, keep]) / np.sqrt(values[keep]))
 
