@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from pnuauc._prior import ClassPrior, densest
+from pnuauc._prior import ClassPrior
 
 __all__ = ["Expected", "Placement", "place_among", "place_scores"]
 
@@ -117,8 +117,7 @@ class Placement:
         """Positives among the k highest of n_unlabeled unlabelled rows: mean, prediction interval.
 
         The limits hold for the count itself: given the mean chance p of the k rows it is taken as
-        Binomial(k, p), which is never narrower than the sum of k unequal chances. They are the
-        shortest ones: where all k may well be positive, nothing is cut off there.
+        Binomial(k, p), which is never narrower than the sum of k unequal chances.
         """
         k = _checked_k(k, n_unlabeled)
         chance, mass = self._top_chances(k, n_unlabeled)
@@ -128,8 +127,11 @@ class Placement:
         middle = 0.5 * (cells[1:] + cells[:-1])
         used = cell_mass > 1e-9
         below = special.bdtr(counts[:, None], k, middle[None, used]) @ cell_mass[used]
-        first, last = densest(np.diff(below, prepend=0.0), np.ones(len(counts)), level)
-        return Expected(float(k * (mass @ chance)), float(counts[first]), float(counts[last]))
+        tail = (1.0 - level) / 2.0
+        total = below[-1]
+        low = counts[np.searchsorted(below, tail * total)]
+        high = counts[min(np.searchsorted(below, (1.0 - tail) * total), len(counts) - 1)]
+        return Expected(float(k * (mass @ chance)), float(low), float(high))
 
     def recall(self, k: int, n_unlabeled: int, level: float = 0.95) -> Expected:
         """Share of U's positives that are among the k highest rows."""

@@ -15,7 +15,7 @@ from scipy import special
 
 from pnuauc._shown import ShownAsTable
 
-__all__ = ["TRAINING_BOUNDS", "ClassPrior", "densest", "read_prior"]
+__all__ = ["TRAINING_BOUNDS", "ClassPrior", "read_prior"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -213,17 +213,6 @@ class ClassPrior(ShownAsTable):
         )
         doubt = "" if self.identified else ", not identified"
         return f"ClassPrior({self.value:.4g}{interval}, {self.source}{doubt})"
-
-
-def densest(weights: Floats, widths: Floats, level: float) -> tuple[int, int]:
-    """First and last of the cells of highest density that hold ``level`` of the weight, (n,).
-
-    Unlike equal tails these limits reach an end where the distribution is highest there.
-    """
-    order = np.argsort(-weights / widths, kind="stable")
-    below = np.cumsum(weights[order])
-    kept = order[: int(np.searchsorted(below, level * below[-1])) + 1]
-    return int(kept.min()), int(kept.max())
 
 
 def read_prior(prior: Any, level: float = 0.95) -> ClassPrior | None:

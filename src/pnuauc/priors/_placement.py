@@ -47,8 +47,8 @@ class PlacementPrior(BasePrior):
     ----------
     belief : None, (low, high) or Beta
         What is known of the prior inside U before these rows. An interval is one of 95%.
-        Default: nine parts of ``Beta(1, 3)``, of mean .25, and one of ``Beta(1, 1)``, which is
-        flat: positives are more likely the smaller part. It weighs as much as four rows of U
+        Default: nine parts of ``Beta(1, 3.5)``, of mean .22, and one of ``Beta(1, 1)``, which is
+        flat: positives are more likely the smaller part. It weighs as much as 4.5 rows of U
         labelled at random. With one class labelled and more than half of U positive the default
         is too low: say what you know.
     scorers : tuple of {"forest", "kernel", "distance", "linear"}, optional
