@@ -81,8 +81,9 @@ def tool(*words: str) -> dict[str, object]:
     """One command of the tool."""
     from pnuauc._cli import main
 
+    sys.argv[1:] = words
     try:
-        main(list(words))
+        main()
     except SystemExit as end:
         if end.code:
             raise
@@ -174,11 +175,14 @@ def report(folder: Path, n_files: int, limit_mb: int) -> None:
               f"{found['peak_mb']:8.0f}")  # fmt: skip
     print(f"fit with {CENTERS} centres, microseconds of processor time a row in each visit:")
     print("rows".rjust(12), *(name.rjust(13) for name in (*PASSES, "all visits")), "peak MB")
+    totals = []
     for n in sorted({1, min(5, n_files), n_files}):
         found = whole if n == n_files else child(limit_mb, "fit", folder, n, CENTERS)
         costs = [1e6 * found["visits"][name] / (n * FILE_ROWS) for name in PASSES]
-        shown = (f"{cost:13.2f}" for cost in (*costs, sum(costs)))
+        totals.append(sum(costs))
+        shown = (f"{cost:13.2f}" for cost in (*costs, totals[-1]))
         print(f"{n * FILE_ROWS:12,}", *shown, f"{found['peak_mb']:7.0f}")
+    print(f"cost a row, dearest against cheapest: {max(totals) / min(totals):.2f}")
     n = min(2, n_files)
     bare = child(limit_mb, "floor", folder, n, DEFAULT_CENTERS)
     ours = child(limit_mb, "fit", folder, n, DEFAULT_CENTERS)

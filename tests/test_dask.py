@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ import pandas as pd  # noqa: E402
 
 from pnuauc.dask import DaskAUCClassifierCV, auc_estimate, compare_auc  # noqa: E402
 from pnuauc.dask import _source as dask_source  # noqa: E402
+from pnuauc.dask._collections import collection_source  # noqa: E402
 from tests.conftest import run_tool  # noqa: E402
 from tests.engine_tables import (  # noqa: E402
     FIT,
@@ -294,6 +296,26 @@ def test_a_partition_that_kills_every_worker_is_named(tmp_path):
                 da.concatenate(chunks),
                 da.from_array(y, chunks=200),
             )
+
+
+def test_a_task_that_is_given_up_is_named_with_its_file():
+    read = SimpleNamespace(name_of=lambda part: f"claims/{part}.parquet")
+    gone = SimpleNamespace(task="pnuauc-partition-12-0123456789ab", allowed_failures=3)
+    told = dask_source._killed(gone, read)
+    assert told.startswith("Dask gave up partition 12 ('claims/12.parquet'): 4 workers died")
+    assert dask_source._task_name("pnuauc-merge-1.3-0123456789ab", read) == "merge 1.3"
+    assert dask_source._task_name("pnuauc-job-0123456789ab", object()) == "job"
+    assert dask_source._task_name("read-parquet-1", read) == "task 'read-parquet-1'"
+
+
+def _unloadable(batch):
+    raise ModuleNotFoundError("No module named 'pnuauc'")
+
+
+def test_a_worker_without_the_package_is_told(cluster):
+    source = collection_source(cluster, label=da.from_array(np.zeros(4), chunks=2))
+    with pytest.raises(EngineError, match=r"No module named 'pnuauc'.*install"):
+        source.reduce(_unloadable, int.__add__, 0)
 
 
 def test_a_cluster_without_workers_is_given_up(monkeypatch):

@@ -50,8 +50,10 @@ def test_members_on_trial_are_weighed_anew():
     whole, alone = (m.fit(sample.X, sample.y) for m in (clone(model), RankingOnly(model)))
     weights = {m.name: m.weight for m in whole.members_}
     assert set(alone.weights_) == set(weights)
-    # three folds instead of five, and fewer rows: the AUCs behind a weight scatter by some .03
-    assert alone.weights_["boosting"] == pytest.approx(weights["boosting"], abs=0.6)
+    # three folds instead of five, and fewer rows: the AUCs behind a weight scatter by some .03,
+    # and .05 are a factor e
+    ratio = alone.weights_["boosting"] / weights["boosting"]
+    assert abs(np.log(ratio)) < 2 * 0.03 / 0.05
     both = alone.decision_function(sample.X_test), whole.decision_function(sample.X_test)
     assert spearmanr(*both).statistic > 0.95
 

@@ -22,10 +22,12 @@ from pnuauc._sources import (
     FileSource,
     MemorySource,
     RowKeys,
+    _parts,
     draw_rows,
     table_keys,
 )
-from pnuauc.exceptions import InputError
+from pnuauc._sources._parts import FileParts, Job, slices
+from pnuauc.exceptions import EngineError, InputError
 from pnuauc.labels import Roles
 
 COLUMNS = ("x0", "x1", "x2")
@@ -344,7 +346,65 @@ def test_the_committee_visits_all_rows(tmp_path):
     )
 
 
+def test_components_of_the_committee_are_those_of_all_rows():
+    table = a_table()
+    model = fitted_on(
+        Pickling(table, batch_rows=100),
+        AutoAUCClassifier(0.3, ("kernels", "processes"), random_state=0),
+    )
+    view = model.scorer_.view
+    X = np.column_stack([table.column(c).to_numpy() for c in COLUMNS])
+    values, vectors = np.linalg.eigh(np.cov(view.filled(X).T, bias=True))
+    np.testing.assert_allclose(view.lengths, np.sqrt(values[::-1]), rtol=1e-9)
+    np.testing.assert_allclose(np.abs(view.axes), np.abs(vectors[:, ::-1]), rtol=1e-7, atol=1e-9)
+
+
 # ---------------------------------------------------------------------------- files
+
+
+def test_large_files_are_several_parts(tmp_path, monkeypatch):
+    """Parts of engines: the same batches in the same order, cut between row groups."""
+    source = parts_of(a_table(1000), [100, 450], tmp_path / "cut")
+    monkeypatch.setattr(_parts, "PART_ROWS", 200)
+    parts = FileParts.of(source)
+    assert len(parts.numbers) == 1 + 2 + 2  # starts of groups: 0, 97, 194, then 291, 388
+    assert parts.part_names == source.part_names
+    assert [parts.name_of(i) for i in parts.numbers][:2] == source.part_names[:2]
+    select = pickle.loads(pickle.dumps(parts.select(["x1", "y"])))
+    found = [batch for i in parts.numbers for batch in select(i, i)]
+    for batch in found:
+        whole = pq.read_table(batch.name, columns=["x1", "y"])
+        assert pa.table(batch.table).equals(whole.slice(batch.first_row, len(batch)))
+        assert source.part_names[batch.part] == batch.name
+    places = [(batch.part, batch.first_row) for batch in found]
+    assert places == sorted(set(places))
+    assert sum(map(len, found)) == 1000
+    csv = tmp_path / "one.csv"
+    pa.csv.write_csv(a_table(1000), csv)
+    assert len(FileParts.of(FileSource.open([csv])).numbers) == 1
+
+
+@pytest.mark.parametrize("harm", ["rewritten", "removed"])
+def test_a_part_whose_file_changed_is_named(tmp_path, harm, monkeypatch):
+    monkeypatch.setattr(_parts, "PART_ROWS", 200)
+    parts = FileParts.of(parts_of(a_table(700), [100], tmp_path / "cut"))
+    victim = tmp_path / "cut" / "001.parquet"
+    rewritten(victim) if harm == "rewritten" else removed(victim)
+    job = Job(parts, len, int.__add__)
+    assert job.summary(0, 0) == (100,)
+    for part in parts.numbers[1:]:
+        with pytest.raises(InputError, match=r"001\.parquet' (was changed|is not there)"):
+            job.summary(part, part)
+
+
+def test_a_task_without_memory_says_which():
+    def hungry(batch):
+        raise MemoryError("cannot allocate 9 GiB")
+
+    job = Job(lambda part, number: slices(a_table(), "x", number), hungry, int.__add__)
+    for run in (job.summary, job.results):
+        with pytest.raises(EngineError, match=r"partition 7 ran .*9 GiB.*raise the memory"):
+            run(None, 7)
 
 
 def test_folders_patterns_and_partitions(tmp_path):

@@ -69,6 +69,13 @@ def test_what_spark_gave_up_is_one_sentence():
         "worker exited unexpectedly (crashed). Raise the memory"
     )
     assert _told("\nno such table\nmore").endswith("gave the work up: no such table")
+    lost = message.replace("Python worker exited unexpectedly (crashed)", "Traceback (most recent")
+    traced = lost + "\nModuleNotFoundError: No module named 'pnuauc'\n"
+    assert "attempts: ModuleNotFoundError: No module named 'pnuauc'. Install" in _told(traced)
+    large = "Total size of serialized results of 9 tasks is bigger than spark.driver.maxResultSize"
+    assert _told(large).endswith(
+        "Raise spark.driver.maxResultSize, or take fewer centres or folds."
+    )
     traced = "An exception was thrown:\nTraceback:\n  File x\nKeyError: 'a'\n SQLSTATE: 38000"
     assert _told(traced).endswith("gave the work up: KeyError: 'a'")
 
@@ -274,7 +281,7 @@ def in_a_session(master, folder, visit=0, victim="python"):
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         pytest.skip("needs Java 17 for Spark")
     command = [sys.executable, "-m", "tests.spark_session", master, str(folder), str(visit), victim]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     lines = [line for line in done.stdout.splitlines() if "FOUND " in line]
     assert lines, done.stderr[-3000:]
     return json.loads(lines[-1].split("FOUND ", 1)[1])
@@ -305,7 +312,7 @@ def test_the_tool_fits_files_on_spark(tmp_path):
     write_files(tmp_path / "table")
     fit = [sys.executable, "-m", "pnuauc", *FIT, "table", "--engine", "spark", "-o", "s.pnuauc"]
     command = [*fit, "--master", "local[2,4]"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=500)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     assert_same_files(tmp_path, "s")
 

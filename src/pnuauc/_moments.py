@@ -57,8 +57,9 @@ class Moments:
             return cls.zero(rows.shape[1])
         if sparse.issparse(rows):
             mean = _weighted_sum(rows, weight) / n
-            weighted = rows if weight is None else rows.multiply(weight[:, None]).tocsr()
-            gram = np.asarray((rows.T @ weighted).toarray(), dtype=np.float64)
+            if weight is not None:
+                rows = rows.multiply(np.sqrt(weight)[:, None]).tocsr()
+            gram = np.asarray((rows.T @ rows).toarray(), dtype=np.float64)
             return cls(n, mean, gram - n * np.outer(mean, mean))
         # A block's mean in its own precision can be off by rounding; the residual mean corrects
         # it, in the mean as in the scatter (the two-pass corrected algorithm).
@@ -87,7 +88,8 @@ class Moments:
             rows, shift = rows - about, about.astype(np.float64)
         total = np.asarray(np.ones(n, dtype=rows.dtype) @ rows, dtype=np.float64)
         scatter = np.asarray(rows.T @ rows, dtype=np.float64)
-        scatter -= np.outer(total, total / n)
+        root = total / np.sqrt(n)  # so that the product is symmetric to the last bit
+        scatter -= np.outer(root, root)
         return cls(float(n), shift + total / n, scatter)
 
     @classmethod
@@ -119,10 +121,28 @@ class Moments:
         n = self.n + other.n
         step = (other.mean - self.mean) + (other.mean_low - self.mean_low)
         # in place on a fresh array: one b x b temporary less on every merge
-        scatter = np.outer(step, step * (self.n * other.n / n))
+        root = step * np.sqrt(self.n * other.n / n)
+        scatter = np.outer(root, root)
         scatter += self.scatter
         scatter += other.scatter
         return Moments(n, *_two_sum(self.mean, self.mean_low + step * (other.n / n), scatter))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Half of the scatter says it all: it is symmetric, and what travels is half as large."""
+        state = dict(self.__dict__)
+        if isinstance(self.scatter, np.ndarray):
+            state["scatter"] = self.scatter[np.triu_indices(len(self.mean))]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        half = state["scatter"]
+        if isinstance(half, np.ndarray):
+            b = len(state["mean"])
+            rows, columns = np.triu_indices(b)
+            state["scatter"] = np.empty((b, b), dtype=half.dtype)
+            state["scatter"][rows, columns] = half
+            state["scatter"][columns, rows] = half
+        self.__dict__.update(state)
 
     @property
     def covariance(self) -> Any:

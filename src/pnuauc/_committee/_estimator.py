@@ -20,7 +20,7 @@ from pnuauc._committee._members import MEMBERS, Member, Situation, Training
 from pnuauc._committee._models import Committee, Part
 from pnuauc._committee._ranking import fit_members, seated, situation_of, some_rows, weigh
 from pnuauc._committee._reasons import Reason, find_reasons
-from pnuauc._committee._views import Look, fit_view
+from pnuauc._committee._views import DenseView, Look, fit_view
 from pnuauc._estimators import choose_risk, training_prior
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
@@ -237,6 +237,9 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         seed = int(rng.randint(2**31 - 1))
         some = some_rows(np.arange(X.shape[0]), _VIEW_ROWS, rng)
         view = fit_view(X[some], rng, self.n_tree_columns)
+        if elsewhere is not None and isinstance(view, DenseView):
+            labelled = np.concatenate([roles.positive, roles.negative])
+            view = view.turned(X[labelled], elsewhere, self.cv or _FOLDS)
         look = Look(X, view)
         _check_variation(look)
         rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}

@@ -22,8 +22,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 #: Strength of the pull towards equal weights, in labelled rows.
 _PULL = 10.0
-#: How far a member on trial may be behind the others before its weight is 0, and its most.
-_TOLERANCE, _MOST = 0.08, 1.5
+#: AUC that a member on trial must be ahead for e times the weight; its least and most weight.
+_TOLERANCE, _LEAST, _MOST = 0.05, 0.1, 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,15 +124,16 @@ def _standard(scores: Floats) -> tuple[Floats, Floats]:
 
 
 def trial_weight(held_out: HeldOut, weights: Floats, i: int, prior: ClassPrior | None) -> float:
-    """Weight of member i beside the others: 1 + (AUC alone - AUC of the others) / tolerance.
+    """Weight of member i beside the others: exp((AUC alone - AUC of the others) / tolerance).
 
-    Between 0 and ``_MOST``: a member that is far behind is left out, one that is level counts in
-    full. A hundred labels can say that much, since both AUCs come from the same rows.
+    Below ``_LEAST`` it is left out, above ``_MOST`` it is that. A hundred labels can say that much,
+    since both AUCs come from the same rows.
     """
     alone, rest = np.zeros(len(weights)), weights.copy()
     alone[i], rest[i] = 1.0, 0.0
     gap = held_out.auc(alone, prior)[0] - held_out.auc(rest, prior)[0]
-    return float(np.clip(1.0 + gap / _TOLERANCE, 0.0, _MOST))
+    weight = min(float(np.exp(gap / _TOLERANCE)), _MOST)
+    return weight if weight >= _LEAST else 0.0
 
 
 def learned_weights(held_out: HeldOut) -> Floats:

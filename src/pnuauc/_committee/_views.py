@@ -12,7 +12,8 @@ together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -22,6 +23,8 @@ from scipy import linalg, sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
+from pnuauc._moments import Moments
+from pnuauc._rows import Block, RowsElsewhere
 from pnuauc._stored import Parts, refuse
 
 __all__ = ["DenseView", "Look", "SparseView", "View", "fit_view"]
@@ -130,6 +133,16 @@ class DenseView:
     def whitened(self, X: NDArray[Any]) -> Floats:
         """Components of unit spread."""
         return self.components(X) / self.lengths
+
+    def turned(self, known: NDArray[Any], elsewhere: RowsElsewhere, n_folds: int) -> DenseView:
+        """The same with the principal axes of all rows: those given, and those elsewhere."""
+        d = self.width("filled")
+        if not 2 <= d <= _FULL_COLUMNS:
+            return self
+        rows = elsewhere.through(self.filled).rows(n_folds, _BLOCK)
+        found = rows.reduce(_block_moments, operator.add, Moments.from_rows(self.filled(known)))
+        axes, lengths = _axes_of(found.covariance, min(N_COMPONENTS, d))
+        return replace(self, axes=axes, lengths=lengths)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -319,6 +332,10 @@ def _fit_dense(X: NDArray[Any], rng: np.random.RandomState, n_own: int) -> Dense
     return DenseView(**fields)
 
 
+def _block_moments(block: Block) -> Moments:
+    return Moments.from_rows(block.X)
+
+
 def _squash(z: Floats) -> Floats:
     return z / np.sqrt(1.0 + (z / _BEND) ** 2)
 
@@ -345,11 +362,19 @@ def _principal_axes(Z: Floats, rng: np.random.RandomState) -> tuple[Floats, Floa
         return np.zeros((d, 0)), np.zeros(0)
     centred = Z - Z.mean(axis=0)
     if d <= _FULL_COLUMNS:
-        values, vectors = linalg.eigh(centred.T @ centred / n, subset_by_index=[d - k, d - 1])
-        lengths, axes = np.sqrt(np.maximum(values[::-1], 0.0)), vectors[:, ::-1]
-    else:
-        _, spread, rows = randomized_svd(centred, k, n_iter=3, random_state=rng)
-        lengths, axes = spread / np.sqrt(n), rows.T
+        return _axes_of(centred.T @ centred / n, k)
+    _, spread, rows = randomized_svd(centred, k, n_iter=3, random_state=rng)
+    return _long_axes(rows.T, spread / np.sqrt(n))
+
+
+def _axes_of(covariance: Floats, k: int) -> tuple[Floats, Floats]:
+    d = len(covariance)
+    values, vectors = linalg.eigh(covariance, subset_by_index=[d - k, d - 1])
+    return _long_axes(vectors[:, ::-1], np.sqrt(np.maximum(values[::-1], 0.0)))
+
+
+def _long_axes(axes: Floats, lengths: Floats) -> tuple[Floats, Floats]:
+    """Without those that are rounding error."""
     keep = lengths > _FLAT * max(float(lengths.max()), 1e-300)
     return np.ascontiguousarray(_signed(axes)[:, keep]), lengths[keep]
 

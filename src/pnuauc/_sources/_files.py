@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
+
 from pnuauc._extras import need
 from pnuauc._sources._port import BATCH_ROWS, Batch, LocalSource
 from pnuauc._sources._types import settled_schema
 from pnuauc.exceptions import InputError
 from pnuauc.io._formats import COMPRESSIONS, FORMATS, ReadOptions, find_source
 from pnuauc.io._frames import plain_types
-from pnuauc.io._tables import iter_batches, read_cells, read_schema
+from pnuauc.io._tables import ParquetReader, iter_batches, read_cells, read_schema
 
 __all__ = ["FileSource", "find_files"]
 
@@ -41,6 +43,9 @@ class TableFile:
     n_rows : int or None
         As counted in the first visit.
     stamp : (size, time of the last change), by which changes are noticed
+    row_groups : numbers of the row groups that belong here, of Parquet; None: all
+    first_row : int
+        Rows of the file before these.
     """
 
     path: Path
@@ -49,11 +54,14 @@ class TableFile:
     kind: str = ""
     n_rows: int | None = None
     stamp: tuple[int, int] = (0, 0)
+    row_groups: tuple[int, ...] | None = None
+    first_row: int = 0
     _schema: Any = None
 
     def __post_init__(self) -> None:
-        self.kind = find_source(self.path, self.options).kind
-        self.stamp = _stamp(self.path)
+        self.kind = self.kind or find_source(self.path, self.options).kind
+        if self.stamp == (0, 0):
+            self.stamp = _stamp(self.path)
         if self.kind == "libsvm":
             raise InputError(f"'{self.path}' is a LIBSVM file; these are read one at a time.")
 
@@ -69,7 +77,31 @@ class TableFile:
             whole = read_cells(self.path, self.options).select(list(columns))
             yield from whole.combine_chunks().to_batches(batch_rows)
         else:
-            yield from iter_batches(self.path, columns, self.options, batch_rows=batch_rows)
+            yield from iter_batches(
+                self.path,
+                columns,
+                self.options,
+                batch_rows=batch_rows,
+                row_groups=self.row_groups,
+            )
+
+    def pieces(self, rows: int) -> list[TableFile]:
+        """The file in pieces of about so many rows, where its format can be read in pieces."""
+        if self.kind != "parquet" or self.n_rows is None or self.n_rows <= rows:
+            return [self]
+        sizes = ParquetReader(find_source(self.path, self.options)).group_rows()
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        number = starts[:-1] // rows  # a row group belongs to the piece in which it starts
+        groups = [np.flatnonzero(number == i) for i in np.unique(number)]
+        return [
+            replace(
+                self,
+                row_groups=tuple(map(int, own)),
+                first_row=int(starts[own[0]]),
+                n_rows=int(sum(sizes[i] for i in own)),
+            )
+            for own in groups
+        ]
 
     def check(self, n_rows: int | None = None) -> None:
         """Refuse a file that is no longer what it was."""
@@ -221,7 +253,8 @@ class FileSource(LocalSource):
             own = [name for name in self.schema.names if name not in file.values]
             done = 0
             for table in file.tables(own or file.schema().names[:1], self.batch_rows):
-                yield Batch(self._typed(table, file), str(file.path), done, part)
+                first = file.first_row + done
+                yield Batch(self._typed(table, file), str(file.path), first, part)
                 done += table.num_rows
             file.check(done)
 

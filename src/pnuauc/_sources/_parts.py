@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +12,13 @@ from pnuauc._rows import merged
 from pnuauc._sources._files import FileSource
 from pnuauc._sources._port import BATCH_ROWS, Batch
 from pnuauc._threads import one_blas_thread
+from pnuauc.exceptions import EngineError, InputError
 
 __all__ = ["FileParts", "Job", "PartReader", "slices"]
+
+
+#: Rows of a part: Parquet files of more are cut between row groups.
+PART_ROWS = 1_000_000
 
 
 class PartReader(Protocol):
@@ -45,33 +51,58 @@ class Job:
 
     def summary(self, part: Any, number: int) -> tuple[Any] | None:
         """The merged summaries of a part's batches as a tuple of one; None if it has none."""
-        with one_blas_thread():
+        with one_blas_thread(), _enough_memory(number):
             found = ((self.summarise(batch),) for batch in self.read(part, number))
             return functools.reduce(self.joined, found, None)
 
     def results(self, part: Any, number: int) -> list[Any]:
         """What ``summarise`` makes of each batch of a part."""
-        with one_blas_thread():
+        with one_blas_thread(), _enough_memory(number):
             return [self.summarise(batch) for batch in self.read(part, number)]
 
     def joined(self, a: tuple[Any] | None, b: tuple[Any] | None) -> tuple[Any] | None:
         return merged(self.merge, a, b)
 
 
+@contextlib.contextmanager
+def _enough_memory(number: int) -> Iterator[None]:
+    try:
+        yield
+    except MemoryError as error:
+        raise EngineError(
+            f"The task of partition {number} ran out of memory ({error or 'no more is known'}); "
+            "raise the memory of workers, or cut the table into smaller partitions."
+        ) from error
+
+
 @dataclass(frozen=True, eq=False)
 class FileParts:
     """The files of a table, one a part: what an engine needs to read them where it works.
 
-    Files must be found under the same name there, as on a shared disk.
+    Files must be found under the same name there, as on a shared disk. Large Parquet files are
+    several parts, each some of the row groups.
+
+    Attributes
+    ----------
+    source : FileSource, whose files are the parts
+    names : files of the table by their number
+    file_of : number of the file of each part
     """
 
     source: FileSource
+    names: tuple[str, ...]
+    file_of: tuple[int, ...]
 
     @classmethod
     def of(cls, source: FileSource) -> FileParts:
         """With names that hold in every folder, and nothing that stays with the driver."""
         files = [replace(file, path=file.path.absolute()) for file in source.files]
-        return cls(replace(source, files=files, seen=None, n_threads=1))
+        pieces = [file.pieces(PART_ROWS) for file in files]
+        return cls(
+            replace(source, files=[p for own in pieces for p in own], seen=None, n_threads=1),
+            tuple(str(file.path) for file in files),
+            tuple(i for i, own in enumerate(pieces) for _ in own),
+        )
 
     @property
     def schema(self) -> Any:
@@ -83,7 +114,7 @@ class FileParts:
 
     @property
     def part_names(self) -> list[str]:
-        return self.source.part_names
+        return list(self.names)
 
     @property
     def untyped(self) -> bool:
@@ -94,13 +125,22 @@ class FileParts:
         """Parts, as tasks are told of them."""
         return list(range(len(self.source.files)))
 
+    def name_of(self, part: int) -> str:
+        """The file that a part is of."""
+        return self.names[self.file_of[part]]
+
     def select(self, columns: Sequence[str]) -> FileParts:
-        return FileParts(self.source.select(columns))
+        return replace(self, source=self.source.select(columns))
 
     def __call__(self, part: int, number: int) -> Iterator[Batch]:
-        one = replace(self.source, files=[self.source.files[part]])
-        for batch in one.batches():
-            yield replace(batch, part=part)
+        file = self.source.files[part]
+        if not file.path.exists():
+            raise InputError(
+                f"'{file.path}' is not there for the machine that was to read it: it went away, or "
+                "lies on a disk that not all machines share. Nothing was fitted or written."
+            )
+        for batch in replace(self.source, files=[file]).batches():
+            yield replace(batch, part=self.file_of[part])
 
 
 def slices(table: Any, name: str, part: int) -> Iterator[Batch]:

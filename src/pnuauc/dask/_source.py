@@ -129,7 +129,12 @@ class DaskSource:
             _wait(client, futures)
             return list(client.gather(futures))
         except need("distributed", "dask").KilledWorker as error:
-            raise EngineError(_killed(error)) from error
+            raise EngineError(_killed(error, self.read)) from error
+        except ImportError as error:
+            raise EngineError(
+                f"A Dask worker cannot load what the work needs ({error}); install "
+                "pnuauc[cli,dask] where the workers run, in the version that is in use here."
+            ) from error
         finally:
             with contextlib.suppress(Exception):  # of a scheduler that is gone
                 client.cancel([future for future in futures if not future.done()])
@@ -211,16 +216,23 @@ def _scheduler_lost(error: BaseException) -> EngineError:
     )
 
 
-def _killed(error: Any) -> str:
+def _killed(error: Any, read: PartReader) -> str:
     return (
-        f"Dask gave up {_task_name(str(error.task))}: {error.allowed_failures + 1} workers died "
-        "while they ran it, most often for lack of memory; raise the memory of workers, cut the "
-        "table into smaller partitions, or raise distributed.scheduler.allowed-failures where "
+        f"Dask gave up {_task_name(str(error.task), read)}: {error.allowed_failures + 1} workers "
+        "died while they ran it, most often for lack of memory; raise the memory of workers, cut "
+        "the table into smaller partitions, or raise distributed.scheduler.allowed-failures where "
         "workers come and go."
     )
 
 
-def _task_name(key: str) -> str:
-    """What a task does, from its key."""
-    name = key.removeprefix("pnuauc-").rsplit("-", 1)[0]
-    return name.replace("-", " ") if key.startswith("pnuauc-") else f"task {key!r}"
+def _task_name(key: str, read: Any) -> str:
+    """What a task does, from its key; the file too where it reads one."""
+    if not key.startswith("pnuauc-"):
+        return f"task {key!r}"
+    kind, number = key.removeprefix("pnuauc-").rsplit("-", 1)[0].partition("-")[::2]
+    file = (
+        f" ('{read.name_of(int(number))}')"
+        if kind == "partition" and hasattr(read, "name_of")
+        else ""
+    )
+    return f"{kind} {number}".strip() + file

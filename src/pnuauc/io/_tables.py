@@ -56,8 +56,18 @@ class ParquetReader:
             table.validate(full=True)
             return table
 
+    def group_rows(self) -> list[int]:
+        """Rows of each row group."""
+        with told(self.source), self.source.open_seekable() as stream:
+            found = need("pyarrow.parquet").read_metadata(stream)
+            return [int(found.row_group(i).num_rows) for i in range(found.num_row_groups)]
+
     def batches(
-        self, columns: Sequence[str] | None, floats: Sequence[str], rows: int
+        self,
+        columns: Sequence[str] | None,
+        floats: Sequence[str],
+        rows: int,
+        row_groups: Sequence[int] | None = None,
     ) -> Iterator[Any]:
         parquet = need("pyarrow.parquet")
         with (
@@ -65,7 +75,7 @@ class ParquetReader:
             self.source.open_seekable() as stream,
             parquet.ParquetFile(stream, pre_buffer=False) as file,
         ):
-            for batch in file.iter_batches(batch_size=rows, columns=columns):
+            for batch in file.iter_batches(rows, row_groups, columns):
                 batch.validate(full=True)
                 yield batch
 
@@ -220,6 +230,7 @@ def iter_batches(
     floats: Sequence[str] = (),
     batch_rows: int = BATCH_ROWS,
     n_features: int | None = None,
+    row_groups: Sequence[int] | None = None,
 ) -> Iterator[Any]:
     """Batches of a file in order: ``pyarrow.RecordBatch``, or (CSR, labels) for LIBSVM.
 
@@ -229,6 +240,7 @@ def iter_batches(
     floats : names of CSV columns to parse as float64 where all cells allow it; cells of the
         others come as text, exactly as they are written
     n_features : width of the CSR blocks of LIBSVM
+    row_groups : numbers of the row groups to read, of Parquet only; None reads all
     """
     source = find_source(path, options)
     if source.kind == "libsvm":
@@ -236,7 +248,8 @@ def iter_batches(
         return
     reader = _READERS[source.kind](source)
     check_names(reader.names() if source.kind in {"csv", "tsv"} else (), source.name)
-    for batch in reader.batches(columns, floats, batch_rows):
+    some = {} if row_groups is None else {"row_groups": row_groups}
+    for batch in reader.batches(columns, floats, batch_rows, **some):
         with told(source):
             plain = plain_types(batch)
         yield plain

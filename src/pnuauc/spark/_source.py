@@ -17,19 +17,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from pnuauc._extras import need
 from pnuauc._sources._files import FileSource
 from pnuauc._sources._parts import FileParts, Job
 from pnuauc._sources._port import Batch
 from pnuauc.exceptions import EngineError
 
-__all__ = ["SparkSource", "engine_errors", "spark_files"]
+__all__ = ["SparkSource", "engine_errors", "files_in", "spark_files"]
 
 _Result = TypeVar("_Result")
 
 #: Summaries that the driver merges itself; above, executors merge groups of neighbours first. A
-#: summary of moments has 8 MB with the defaults, and Spark lets 1 GB of results come to the driver.
-TREE_ABOVE = 64
+#: summary of moments has 4 MB with the defaults, and Spark lets 1 GB of results come to the driver.
+TREE_ABOVE = 200
 TREE_WIDTH = 8
 
 _ANSWER = "part long, failed boolean, summary binary"
@@ -73,7 +75,7 @@ class SparkSource:
             n_parts, step = -(-n_parts // TREE_WIDTH), step * TREE_WIDTH
         answers = _answers(found)
         self.known.setdefault("parts", len(answers))
-        total = functools.reduce(job.joined, answers, None)
+        total = functools.reduce(job.joined, map(_loaded, answers), None)
         return zero if total is None else merge(zero, total[0])
 
     def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
@@ -81,7 +83,7 @@ class SparkSource:
         job = Job(self.read, function, _never)
         visit = functools.partial(_visit_all, job=job)
         for answer in _answers(self.frame.mapInArrow(visit, _ANSWER)):
-            yield from answer
+            yield from _loaded(answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,19 +126,26 @@ def spark_files(source: FileSource, master: str | None) -> Iterator[SparkFiles]:
     """The files of a table, each read by a task of a session on ``master``, a classic one or
     ``sc://...`` for Connect; the session ends with the visit."""
     sql = need("pyspark.sql", "spark")
-    parts, given = FileParts.of(source), master or "local[*,4]"
+    given = master or "local[*,4]"
     builder = sql.SparkSession.builder.appName("pnuauc")
     with engine_errors():
         made = builder.remote(given) if given.startswith("sc://") else builder.master(given)
         if given.startswith("local"):  # else the Python of the path, which may lack pnuauc
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         session = made.getOrCreate()
-        n = len(parts.numbers)
-        frame = session.range(0, n, 1, n)
     try:
-        yield SparkFiles(frame, parts.schema, _ReadFiles(parts), parts=parts)
+        yield files_in(session, source)
     finally:
         session.stop()
+
+
+def files_in(session: Any, source: FileSource) -> SparkFiles:
+    """The files of a table, each read by a task of this session."""
+    parts = FileParts.of(source)
+    n = len(parts.numbers)
+    with engine_errors():
+        frame = session.range(0, n, 1, n)
+    return SparkFiles(frame, parts.schema, _ReadFiles(parts), parts=parts)
 
 
 def _visit(batches: Iterable[Any], job: Job) -> Iterator[Any]:
@@ -182,24 +191,30 @@ def _merge_group(table: Any, job: Job) -> Any:
     pa = need("pyarrow")
     table = table.sort_by("part")
     number = table.column("part")[0].as_py()
-    parts = [pickle.loads(cell.as_py()) for cell in table.column("summary")]
-    failed = table.column("failed").to_pylist()
+    cells, failed = table.column("summary"), table.column("failed").to_pylist()
     if any(failed):
-        row = _row(number, parts[failed.index(True)], failed=True)
+        row = _row(number, _loaded(cells[failed.index(True)]), failed=True)
     else:
-        row = _row(number, functools.reduce(job.joined, parts))
+        row = _row(number, functools.reduce(job.joined, map(_loaded, cells)))
     return pa.Table.from_batches([row])
 
 
 def _answers(found: Any) -> list[Any]:
-    """The summaries in the order of the partitions, or the error of the first that has one."""
+    """The summaries, still as bytes, in the order of the partitions; the error of the first that
+    has one is raised."""
     with engine_errors():
-        table = found.toArrow().sort_by("part")
-    answers = [pickle.loads(cell.as_py()) for cell in table.column("summary")]
-    failed = table.column("failed").to_pylist()
-    if any(failed):
-        raise answers[failed.index(True)]
-    return answers
+        table = found.toArrow()
+    cells, failed = table.column("summary"), table.column("failed").to_pylist()
+    order = np.argsort(table.column("part").to_numpy())
+    for i in order:
+        if failed[i]:
+            raise _loaded(cells[int(i)])
+    return [cells[int(i)] for i in order]
+
+
+def _loaded(cell: Any) -> Any:
+    """One summary; the others wait as bytes, so that the driver holds one at a time."""
+    return pickle.loads(cell.as_buffer())
 
 
 def _never(a: Any, b: Any) -> Any:
@@ -229,18 +244,32 @@ def engine_errors() -> Iterator[None]:
 
 def _told(message: str) -> str:
     found = _GIVEN_UP.search(message)
+    errors = _PYTHON_ERROR.findall(message)
     if found is None:
         lines = [line.strip() for line in message.splitlines() if line.strip()]
         # of a traceback the last line says it
-        errors = _PYTHON_ERROR.findall(message)
         why = errors[-1] if errors else (lines or ["no reason given"])[0]
-        return f"Spark gave the work up: {why[:500]}"
+        return f"Spark gave the work up: {why[:500]}{_remedy(message)}"
     why = found["why"] or "no reason given"
     for _ in range(3):
         why = _REMARKS.sub("", why)
+    if why.startswith("Traceback") and errors:
+        why = errors[-1]
+    remedy = _remedy(message) or (
+        ". Raise the memory of executors (spark.executor.memoryOverhead is the part of Python), "
+        "cut the table into more partitions, or raise spark.task.maxFailures where executors come "
+        "and go."
+    )
     return (
         f"Spark gave up task {found['task']} of stage {found['stage']}, a partition of the table, "
-        f"after {found['times']} attempts: {why.strip()[:300].rstrip('.')}. Raise the memory of "
-        "executors (spark.executor.memoryOverhead is the part of Python), cut the table into more "
-        "partitions, or raise spark.task.maxFailures where executors come and go."
+        f"after {found['times']} attempts: {why.strip()[:300].rstrip('.')}{remedy}"
     )
+
+
+def _remedy(message: str) -> str:
+    """What to do where the cause is known."""
+    if "spark.driver.maxResultSize" in message:
+        return ". Raise spark.driver.maxResultSize, or take fewer centres or folds."
+    if "ModuleNotFoundError" in message:
+        return ". Install pnuauc[cli,spark] where the executors run Python."
+    return ""
