@@ -148,15 +148,15 @@ def _fits(rows: Floats, target: Floats) -> Iterator[tuple[int, float, Floats, fl
 
 
 def _regressions(kernel: Floats, target: Floats) -> Iterator[tuple[Floats, float]]:
-    """C^-1 t and log evidence for every noise, from one decomposition of the kernel."""
+    """C^-1 t and log evidence for every noise, by Cholesky: cheaper than a spectrum for all."""
     n = len(target)
-    values, vectors = linalg.eigh(kernel, check_finite=False)
-    values, turned = np.maximum(values, 0.0), vectors.T @ target
-    for noise in _NOISES:
-        spectrum = values + noise
-        scale = float((turned**2 / spectrum).sum()) / n
-        evidence = -0.5 * n * np.log(scale) - 0.5 * float(np.log(spectrum).sum())
-        yield vectors @ (turned / spectrum), evidence
+    systems = np.repeat(kernel[None], len(_NOISES), axis=0)
+    systems.reshape(len(_NOISES), -1)[:, :: n + 1] += np.reshape(_NOISES, (-1, 1))
+    for lower in np.linalg.cholesky(systems):
+        # a lower factor in C order is an upper one in Fortran order: no copy
+        coef = linalg.lapack.dpotrs(lower.T, target)[0]
+        scale = float(target @ coef) / n
+        yield coef, -0.5 * n * np.log(scale) - float(np.log(lower.diagonal()).sum())
 
 
 def _combined(name: str, rows: Floats, found: list[Any], weight: Floats) -> KernelSum:

@@ -1,0 +1,78 @@
+"""From places to probabilities and counts: known truths and brute force."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pnuauc import ClassPrior
+from pnuauc._committee._calibration import calibrate
+
+
+def test_calibration_on_a_known_truth():
+    """Two normal classes: the stated probability is the true one, and intervals hold it."""
+    rng = np.random.RandomState(0)
+    n, prior, shift = 4000, 0.2, 2.0
+    covered, errors = [], []
+    for _ in range(20):
+        y = np.zeros(n, dtype=bool)
+        y[: int(prior * n)] = True
+        s = rng.standard_normal(n) + shift * y
+        positive, negative = rng.standard_normal(40) + shift, rng.standard_normal(160)
+        ordered = np.sort(s)
+        places = [
+            np.clip(np.searchsorted(ordered, v) / n, 1e-3, 1 - 1e-3) for v in (positive, negative)
+        ]
+        calibration = calibrate(*places, ClassPrior.known(prior))
+        truth = prior / (prior + (1 - prior) * np.exp(shift**2 / 2 - shift * s))
+        u = np.searchsorted(ordered, s) / n
+        errors.append(np.abs(calibration.probability(u) - truth).mean())
+        for k in (20, 100, 500):
+            top = calibration.top(k, n)
+            covered.append(top.low <= y[np.argsort(-s)[:k]].sum() <= top.high)
+    assert np.mean(errors) < 0.03
+    # 60 counts, not independent: an interval that holds 9 of 10 would be below this once in 1,000
+    assert np.mean(covered) > 0.75
+
+
+def test_an_unsure_prior_widens_the_interval():
+    places = np.linspace(0.6, 0.99, 15)
+    known = calibrate(places, np.linspace(0.01, 0.7, 40), ClassPrior.known(0.2))
+    unsure = calibrate(places, np.linspace(0.01, 0.7, 40), ClassPrior.from_interval(0.1, 0.3))
+    narrow, wide = known.top(100, 1000), unsure.top(100, 1000)
+    assert wide.high - wide.low > narrow.high - narrow.low
+    ends = unsure.interval(np.array([0.95])), known.interval(np.array([0.95]))
+    assert ends[0][1] - ends[0][0] > ends[1][1] - ends[1][0]
+
+
+def test_counts_by_brute_force():
+    """The law of the count in the top agrees with drawing labels."""
+    places = np.linspace(0.5, 0.99, 10)
+    calibration = calibrate(places, np.empty(0), ClassPrior.known(0.3))
+    rng = np.random.RandomState(0)
+    u = 1 - (np.arange(30) + 0.5) / 200
+    curves = np.array(
+        [
+            np.interp(u, np.linspace(0, 1, 5001), calibration_curve(calibration, i))
+            for i in range(len(calibration.weights))
+        ]
+    )
+    chosen = rng.choice(len(curves), 20_000, p=calibration.weights)
+    counts = (rng.uniform(size=(20_000, 30)) < curves[chosen]).sum(axis=1)
+    top = calibration.top(30, 200)
+    assert top.expected == pytest.approx(counts.mean(), abs=0.1)
+    low, high = np.quantile(counts, [0.05, 0.95])
+    assert abs(top.low - low) <= 1
+    assert abs(top.high - high) <= 1
+
+
+def calibration_curve(calibration, i):
+    alone = dataclasses.replace(
+        calibration,
+        curves=calibration.curves[i : i + 1],
+        weights=np.ones(1),
+        priors=calibration.priors[i : i + 1],
+    )
+    return alone.probability(np.linspace(0, 1, 5001))
