@@ -306,11 +306,11 @@ def test_a_wide_interval_of_the_top_is_told_where_it_begins_above_chance():
     rng = np.random.default_rng(0)
     roles = read_roles(np.repeat([1, 0, -1], [53, 107, 2000]), unlabeled_label=-1)
     scores = rng.standard_normal(2160)
-    scores[:53] += 2.6
-    scores[160:260] += 2.6
+    scores[:53] += 2.0
+    scores[160:260] += 2.0
     fit = held_out_of(common_scale(scores, roles), roles)
     for high, told in ((0.138, True), (0.3, False)):
-        prior = ClassPrior(0.05, 0.005, high, 0.95, 0.037)
+        prior = ClassPrior(0.05, 0.005, high, 0.95, 0.04)
         found = review_findings(fit, prior, 2000, 20, 0.95)
         low, width = found["expected"]["low"], found["expected"]["high"] - found["expected"]["low"]
         assert width >= 16
