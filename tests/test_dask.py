@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
@@ -38,6 +39,7 @@ from tests.engine_tables import (  # noqa: E402
     die_at,
     digest,
     fitted_in_memory,
+    rounded,
     slow_engines,
     within,
     write_files,
@@ -193,6 +195,13 @@ def test_the_tool_fits_files_on_a_cluster(cluster, tmp_path, monkeypatch):
     done = run_tool(*FIT, "table", "-o", "d.pnuauc", *where)
     assert done.exit_code == 0, done.output
     assert_same_files(tmp_path, "d")
+    for command in (["evaluate", "--score", "a"], ["prior"]):
+        found = []
+        for more in ((), where):
+            done = run_tool(command[0], "table", *command[1:], "--json", *more)
+            assert done.exit_code == 0, done.output
+            found.append(rounded(json.loads(done.output)))
+        assert found[0] == found[1]
 
 
 def test_the_tool_says_what_goes_with_what(tmp_path):

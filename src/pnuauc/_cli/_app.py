@@ -95,6 +95,18 @@ JobsOption = Annotated[
     int,
     typer.Option("--jobs", "-j", callback=_some_threads, help="Threads; -1 takes all cores."),
 ]
+EngineOption = Annotated[
+    Text,
+    typer.Option(
+        "--engine", help="dask or spark: visit the files on a cluster; default: on this machine."
+    ),
+]
+AddressOption = Annotated[
+    Text, typer.Option("--address", help="Dask scheduler, such as tcp://host:8786.")
+]
+MasterOption = Annotated[
+    Text, typer.Option("--master", help="Spark master, or sc://host for Spark Connect.")
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 OverwriteOption = Annotated[
@@ -157,16 +169,9 @@ def fit(
         str,
         typer.Option(help="Unlabelled rows to draw for fitting, or all; scoring uses all."),
     ] = "200000",
-    engine: Annotated[
-        str | None,
-        typer.Option(help="dask or spark: visit the files on a cluster; default: on this machine."),
-    ] = None,
-    address: Annotated[
-        str | None, typer.Option(help="Dask scheduler, such as tcp://host:8786.")
-    ] = None,
-    master: Annotated[
-        str | None, typer.Option(help="Spark master, or sc://host for Spark Connect.")
-    ] = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    master: MasterOption = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the held-out estimate.")] = 5,
     top: Annotated[int, typer.Option(min=0, help="Rows to list for review.")] = 20,
     level: LevelOption = 0.95,
@@ -290,6 +295,9 @@ def evaluate(
     method: Annotated[
         str, typer.Option(help="auto, pn, pu, nu, combined, pu_raw or nu_raw.")
     ] = "auto",
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    master: MasterOption = None,
     level: LevelOption = 0.95,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = "utf8",
@@ -314,6 +322,7 @@ def evaluate(
         method=method,
         level=level,
         reading=_reading(delimiter, encoding, format_, sheet),
+        engine=parse_engine(engine, address, master),
     )
 
 
@@ -333,6 +342,9 @@ def prior(
     method: Annotated[
         str, typer.Option(help="auto, placement, energy, penalized_l1, pearson, em or hellinger.")
     ] = "auto",
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    master: MasterOption = None,
     level: LevelOption = 0.95,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = "utf8",
@@ -366,6 +378,7 @@ def prior(
         level=level,
         seed=seed,
         reading=_reading(delimiter, encoding, format_, sheet),
+        engine=parse_engine(engine, address, master),
     )
 
 

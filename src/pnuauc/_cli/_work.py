@@ -179,10 +179,11 @@ def evaluate_file(
     method: str,
     level: float,
     reading: ReadOptions,
+    engine: Engine | None = None,
 ) -> dict[str, Any]:
     """``pnuauc evaluate``."""
     given, meter = given_tables(table, reading), RowMeter(voice)
-    with given.opened(meter=meter) as data:
+    with given.opened(meter=meter, engine=engine) as data:
         if isinstance(data, tuple):
             raise InputError(f"'{given.first}' is a LIBSVM file, which has no score columns.")
         try:
@@ -262,12 +263,13 @@ def prior_of_file(
     level: float,
     seed: int,
     reading: ReadOptions,
+    engine: Engine | None = None,
 ) -> None:
     """``pnuauc prior``."""
     messages: list[str] = []
     meter = RowMeter(voice)
     with collected(messages):
-        with given_tables(table, reading).opened(meter=meter) as data:
+        with given_tables(table, reading).opened(meter=meter, engine=engine) as data:
             rows = study_rows(data, columns, SAMPLE_ROWS, seed)
         meter.close()
         roles = rows.counts
