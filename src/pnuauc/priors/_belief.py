@@ -79,8 +79,9 @@ class Blend:
 Belief: TypeAlias = Beta | Blend
 
 #: Without better knowledge: the positives are more likely the smaller part of U, which is worth
-#: five rows; but one time in ten anything goes, or a U of mostly positives would be refused.
-DEFAULT = Blend(((0.9, Beta(1.2, 4)), (0.1, Beta(1, 1))))
+#: 4.5 rows and does not keep it from zero; but one time in ten anything goes, or a U of mostly
+#: positives would be refused.
+DEFAULT = Blend(((0.9, Beta(1, 3.5)), (0.1, Beta(1, 1))))
 
 
 def read_belief(belief: Any) -> Belief:

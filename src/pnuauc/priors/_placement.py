@@ -25,7 +25,7 @@ __all__ = ["PlacementPrior"]
 Floats: TypeAlias = NDArray[np.float64]
 
 #: Nats by which the labelled rows must have moved the belief, or else they say nothing.
-_LEAST_SURPRISE = 0.05
+_LEAST_SURPRISE = 0.08
 #: With one class: errors by which it must rank above U; if not, U may hold that class alone.
 _LEAST_Z = 1.645
 
@@ -47,8 +47,8 @@ class PlacementPrior(BasePrior):
     ----------
     belief : None, (low, high) or Beta
         What is known of the prior inside U before these rows. An interval is one of 95%.
-        Default: nine parts of ``Beta(1.2, 4)``, of mean .23, and one of ``Beta(1, 1)``, which is
-        flat: positives are more likely the smaller part. It weighs as much as five rows of U
+        Default: nine parts of ``Beta(1, 3.5)``, of mean .22, and one of ``Beta(1, 1)``, which is
+        flat: positives are more likely the smaller part. It weighs as much as 4.5 rows of U
         labelled at random. With one class labelled and more than half of U positive the default
         is too low: say what you know.
     scorers : tuple of {"forest", "kernel", "distance", "linear"}, optional
@@ -201,7 +201,7 @@ class PlacementPrior(BasePrior):
         for name in names:
             scores = FAMILIES[name](rows)
             positive, negative, unlabeled = (scores[rows.codes == code] for code in (1, 0, -1))
-            counts.append(rank_counts(positive, negative, unlabeled, rng))
+            counts.append(rank_counts(positive, negative, unlabeled, rng).thinned(rows.rows_a_case))
             told_apart.append(auc_and_z(positive, unlabeled))
         best = max(told_apart, key=lambda pair: pair[1])
         return _Ranks(names, counts, *best, rows.has_both)

@@ -22,6 +22,7 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.tree import ExtraTreeRegressor
 
+from pnuauc._row_groups import even_folds, grouped_folds, row_groups
 from pnuauc.labels import Roles
 from pnuauc.priors._distances import cross_sums, squared_distances, within_sums
 from pnuauc.priors._kernels import gaussian, median_distance
@@ -45,13 +46,14 @@ class Rows(NamedTuple):
 
     X : ndarray (squashed and standardised) or CSR, shape (n, d)
     codes : shape (n,), 1 positive, 0 negative, -1 unlabelled
-    fold : shape (n,)
+    groups, fold : shape (n,), identical rows have one number and share a fold
     rng : source of all draws
     n_trees, n_centers : sizes of the models of P against the rest
     """
 
     X: Any
     codes: NDArray[np.int8]
+    groups: Indices
     fold: Indices
     rng: np.random.RandomState
     n_trees: int
@@ -65,26 +67,39 @@ class Rows(NamedTuple):
     def has_both(self) -> bool:
         return bool((self.codes == 0).any() and (self.codes == 1).any())
 
+    @property
+    def rows_a_case(self) -> float:
+        """Rows for each different row, in the labelled class that has most copies."""
+        known = [
+            self.groups[self.codes == code] for code in np.unique(self.codes[self.is_labelled])
+        ]
+        return max(len(groups) / len(np.unique(groups)) for groups in known)
+
 
 def prepare(
     X: Any, roles: Roles, rng: np.random.RandomState, *, n_trees: int, n_centers: int
 ) -> Rows:
     """Rows in folds, split by role; dense columns squashed and standardised.
 
+    Identical rows share a fold: a labelled row's copy in the training rows would give its role
+    away, and lift P above the positives of U. Where a role is copies of one row, that cannot be.
     Where only N and U are there, N plays the part of P: the scores then rise with the share of N.
     """
     codes = roles.codes.astype(np.int8)
     if not (codes == 1).any():
         codes = np.where(codes == 0, 1, codes).astype(np.int8)
-    sizes = [int((codes == c).sum()) for c in (1, 0, -1)]
-    n_folds = min(_N_FOLDS, *(size for size in sizes if size))
-    fold: Indices = np.empty(len(codes), dtype=np.intp)
-    for code in (1, 0, -1):
-        rows = rng.permutation(np.flatnonzero(codes == code))
-        fold[rows] = (np.arange(len(rows)) + rng.randint(n_folds)) % n_folds
+    # numbered as they come: keys of float32 and float64 rows differ, the folds must not
+    _, first, number = np.unique(row_groups(X), return_index=True, return_inverse=True)
+    groups: Indices = np.argsort(np.argsort(first))[number]
+    fold = even_folds(codes, groups, _N_FOLDS, rng)
+    if fold is None:
+        groups = np.arange(len(codes))
+        fold = grouped_folds(
+            codes, groups, min(_N_FOLDS, *np.unique(codes, return_counts=True)[1]), rng
+        )
     if isinstance(X, np.ndarray):
         X = squashed(X)
-    return Rows(X, codes, fold, rng, n_trees, n_centers)
+    return Rows(X, codes, groups, fold, rng, n_trees, n_centers)
 
 
 def squashed(X: NDArray[Any]) -> Floats:
@@ -261,28 +276,30 @@ LABELLED: dict[str, Callable[[Rows], Floats]] = {
 
 
 def _out_of_bag_forest(rows: Rows, X: NDArray[np.float32]) -> Floats:
-    """Mean vote of the trees whose bag left the row out; bags hold 63% of each role.
+    """Mean vote of the trees whose bag left the row and its copies out; bags hold 63% of each role.
 
     An own loop, not ``ExtraTreesClassifier(oob_score=True)``: what class weights do to the bags
     differs between versions of scikit-learn, and here bags must leave out rows of all roles alike.
     """
-    groups = [np.flatnonzero(rows.codes == code) for code in np.unique(rows.codes)]
+    roles = [np.flatnonzero(rows.codes == code) for code in np.unique(rows.codes)]
     target = (rows.codes == 1).astype(np.float64)
     votes, voters = np.zeros(len(target)), np.zeros(len(target))
     for _ in range(rows.n_trees):
-        left_out = np.concatenate([_left_out(group, rows.rng) for group in groups])
-        in_bag: NDArray[np.bool_] = np.ones(len(target), dtype=bool)
-        in_bag[left_out] = False
+        drawn = rows.rng.uniform(size=rows.groups.max() + 1)
+        in_bag = np.concatenate([_held(role, drawn[rows.groups[role]]) for role in roles])
+        known: NDArray[np.bool_] = np.zeros(len(drawn), dtype=bool)
+        known[rows.groups[in_bag]] = True
+        left_out = np.flatnonzero(~known[rows.groups])
         tree = _tree(X[in_bag], target[in_bag], 3, rows.rng)
         votes[left_out] += tree.predict(X[left_out])[:, 0]
         voters[left_out] += 1
     return votes / np.maximum(voters, 1)
 
 
-def _left_out(group: Indices, rng: np.random.RandomState) -> Indices:
-    """The rows of a role that a bag does not hold: at least one, and at least one is held."""
-    held = min(max(1, round(0.632 * len(group))), len(group) - 1)
-    return rng.permutation(group)[held:]
+def _held(role: Indices, drawn: Floats) -> Indices:
+    """The rows of a role that a bag holds, those drawn lowest: at least one, and not all."""
+    held = min(max(1, round(0.632 * len(role))), len(role) - 1)
+    return role[np.argsort(drawn, kind="stable")[:held]]
 
 
 def _tree(X: NDArray[np.float32], target: Floats, leaf: int, rng: np.random.RandomState) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from pnuauc.metrics._splitters import grouped_folds, row_groups
+from pnuauc._row_groups import even_folds, row_groups
 
 __all__ = ["FoldedRows", "deal_folds", "read_cv"]
 
@@ -97,17 +97,13 @@ def _copies_together(
         return None
     groups = row_groups(X[index])
     ends = np.cumsum([len(part) for part in held.values()])[:-1]
-    different = [len(np.unique(part)) for part in np.split(groups, ends)]
-    if groups.max() + 1 == len(index) or min(different) < 2:
+    if groups.max() + 1 == len(index):
         return None
     codes = np.repeat(np.arange(len(held), dtype=np.int8), [len(part) for part in held.values()])
-    # rows that are positive here and negative there may tie the classes' groups together
-    for n_folds in range(min(cv, *different), 1, -1):
-        place = grouped_folds(codes, groups, n_folds, rng)
-        by_role = np.split(place, ends)
-        if all(len(np.unique(part)) == n_folds for part in by_role):
-            return dict(zip(held, by_role, strict=True)), n_folds
-    return None
+    place = even_folds(codes, groups, cv, rng)
+    if place is None:
+        return None
+    return dict(zip(held, np.split(place, ends), strict=True)), int(place.max()) + 1
 
 
 def read_cv(cv: Any) -> Any:
