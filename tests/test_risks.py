@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from pnuauc._moments import Moments
 from pnuauc._risks import (
+    Part,
     QuadraticForm,
+    Term,
     gamma_bar,
     get_risk,
     nu_risk,
@@ -88,6 +90,8 @@ def test_moments_path_equals_scores_path(name):
         assert form.value(w) == pytest.approx(from_scores, rel=1e-11)
     lazy = risk.quadratic_form({role: Moments.matrix_free(r) for role, r in rows.items()})
     assert lazy.value(w) == pytest.approx(from_scores, rel=1e-11)
+    mixed = risk.quadratic_form({**moments, "N": Moments.matrix_free(rows["N"])})
+    assert mixed.value(w) == pytest.approx(from_scores, rel=1e-11)
 
 
 @pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.differentiable])
@@ -201,6 +205,21 @@ def test_missing_roles_are_named():
         pn_risk().value("squared", s)
     with pytest.raises(ValueError, match="risk must be one of"):
         get_risk("up")
+
+
+def test_one_row_of_each_role_is_enough_between_roles_and_two_within_one():
+    assert pn_risk().has_roles({"P": 1, "N": 1})
+    assert not pn_risk().has_roles({"P": 1, "N": 0})
+    assert not pu_risk(0.3).has_roles({"P": 1, "U": 5})  # pairs of two positives
+    assert pu_risk(0.3).has_roles({"P": 2, "U": 1})
+
+
+def test_only_a_subtracted_term_makes_a_part_unbounded():
+    bounded = {
+        c: Part("x", 1.0, (Term(1.0, "P", "N"), Term(c, "P", "P"))).bounded
+        for c in (-0.1, 0.0, 0.1)
+    }
+    assert bounded == {-0.1: False, 0.0: True, 0.1: True}
 
 
 def test_a_risk_is_found_by_its_name():
