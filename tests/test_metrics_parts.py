@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 from pnuauc import ClassPrior
+from pnuauc._row_groups import _filled
 from pnuauc.metrics import RoleStratifiedKFold, ScoreCounts, threshold_estimate
 from pnuauc.metrics._conditional import USUAL_ROWS, Conditional, conditional
 from pnuauc.metrics._moments import PairShares, moments_of, raw_to_auc
 from pnuauc.metrics._proportions import Interval, mover_difference, mover_ratio, wilson
 from pnuauc.metrics._roc import _band, _corrected_fpr, _monotone, _thresholds, _times_prior
-from pnuauc.metrics._splitters import _filled
 from pnuauc.metrics._weights import (
     MODEL_ROWS,
     _binormal,
