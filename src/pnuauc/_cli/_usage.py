@@ -1,6 +1,6 @@
 """What the parser refuses, as sentences of our own.
 
-typer carries its own copy of click since 0.26 and its texts differ between versions, so errors are
+Newer versions of typer carry their own copy of click, and texts differ between them, so errors are
 known by what they carry (``option_name``, ``param``, ``ctx``), not by their classes.
 """
 
