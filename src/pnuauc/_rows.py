@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from pnuauc._threads import one_blas_thread
 __all__ = [
     "ArrayRows",
     "Block",
-    "InOrder",
     "Rows",
     "RowsElsewhere",
     "SomeRows",
@@ -158,6 +157,10 @@ def _feature_bytes(basis: Any, n_rows: int) -> int:
 class Visited(Protocol[_Part]):
     """Parts of a table in a fixed order that no setting of speed changes: the two questions."""
 
+    def map(self, function: Callable[[_Part], _Result]) -> Iterator[_Result]:
+        """function(p1), function(p2), ... in the order of the parts."""
+        ...
+
     def reduce(
         self,
         summarise: Callable[[_Part], _Result],
@@ -166,33 +169,13 @@ class Visited(Protocol[_Part]):
     ) -> _Result:
         """merge(... merge(merge(zero, summarise(p1)), summarise(p2)) ...) over the parts.
 
-        ``merge`` is associative, so that an implementation may merge neighbours first.
+        ``merge`` is associative, so that an engine may merge neighbours first.
         """
-        ...
-
-    def map(self, function: Callable[[_Part], _Result]) -> Iterator[_Result]:
-        """function(p1), function(p2), ... in the order of the parts."""
-        ...
+        return functools.reduce(merge, self.map(summarise), zero)
 
 
 class Rows(Visited[Block], Protocol):
     """The rows of one role, block by block."""
-
-
-class InOrder(Generic[_Part]):
-    """What visitors on this machine share: summaries are merged one after the other."""
-
-    def map(self, function: Callable[[_Part], _Result]) -> Iterator[_Result]:
-        raise NotImplementedError
-
-    def reduce(
-        self,
-        summarise: Callable[[_Part], _Result],
-        merge: Callable[[_Result, _Result], _Result],
-        zero: _Result,
-    ) -> _Result:
-        """Merge the summaries of all parts, in order."""
-        return functools.reduce(merge, self.map(summarise), zero)
 
 
 def merged(
@@ -227,7 +210,7 @@ class RowsElsewhere(Protocol):
         ...
 
 
-class ArrayRows(InOrder[Block]):
+class ArrayRows(Rows):
     """Rows of an array or CSR matrix.
 
     Parameters

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from pnuauc._rows import Block, InOrder, Visited, map_blocks, merge_known, merged, row_blocks
+from pnuauc._rows import Block, Visited, map_blocks, merge_known, merged, row_blocks
 
 __all__ = ["Batch", "MemorySource", "Source", "SourceRows", "is_source"]
 
@@ -65,7 +65,7 @@ def is_source(data: Any) -> bool:
     return all(hasattr(data, name) for name in ("reduce", "map", "select", "schema"))
 
 
-class LocalSource(InOrder[Batch]):
+class LocalSource(Visited[Batch]):
     """What sources on this machine share: batches come one by one, threads work on them."""
 
     n_threads: int = 1
