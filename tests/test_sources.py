@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pnuauc import AUCClassifierCV
+from pnuauc._basis import MultiscaleBasis
 from pnuauc._committee import AutoAUCClassifier
-from pnuauc._row_hash import fold_of, matrix_keys
+from pnuauc._row_hash import fold_of, matrix_keys, shuffled
 from pnuauc._sources import (
     AllUnlabeled,
     FileSource,
@@ -312,10 +313,32 @@ def test_all_rows_elsewhere_are_those_in_memory():
     rows = Roles(drawn.codes).by_letter
     dealt = deal_folds(rows, 5, random_state=rng).refolded("U", rows["U"], folds[rows["U"]])
     splits = [(None, np.concatenate([dealt.rows[role][k] for role in "PNU"])) for k in range(5)]
-    local = small_grid(cv=splits).fit(X, Roles(drawn.codes))
+    all_rows = np.column_stack([table.column(c).to_numpy() for c in COLUMNS])
+    smallest = np.argsort(shuffled(matrix_keys(all_rows), 0))[:20]
+
+    class SmallestHashes(AUCClassifierCV):
+        def _make_basis(self, seed):
+            return MultiscaleBasis(20, self.widths, all_rows[smallest], random_state=seed)
+
+    local = SmallestHashes(**small_grid(cv=splits).get_params()).fit(X, Roles(drawn.codes))
     np.testing.assert_allclose(
         visited.decision_function(X), local.decision_function(X), rtol=1e-9, atol=1e-9
     )
+
+
+@pytest.mark.parametrize(("at_most", "n_copies"), [(100, 0), (2000, 300)])
+def test_centres_are_the_rows_of_smallest_hash(at_most, n_copies, tmp_path):
+    """Among all rows of the table, labelled or not, drawn or not; copies are one row."""
+    table = a_table()
+    table = pa.concat_tables([table, table.slice(0, n_copies)])
+    X = np.column_stack([table.column(c).to_numpy() for c in COLUMNS])
+    X = X[np.sort(np.unique(X, axis=0, return_index=True)[1])]
+    smallest = X[np.argsort(shuffled(matrix_keys(X), 0))[:20]]
+    cut = parts_of(shuffled_rows(table, 3), [400, 2], tmp_path / "cut")
+    for source in (MemorySource(table), cut):
+        model = fitted_on(source, small_grid(selection="paper"), at_most)
+        np.testing.assert_array_equal(sorted(map(tuple, model.basis_.centers_)),
+                                      sorted(map(tuple, smallest)))  # fmt: skip
 
 
 def test_more_rows_than_drawn_change_the_moments():

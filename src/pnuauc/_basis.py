@@ -23,7 +23,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from pnuauc._centers import gaussian_exponents, median_distance, sample_centers
+from pnuauc._centers import (
+    first_centers,
+    gaussian_exponents,
+    median_distance,
+    sample_centers,
+)
 from pnuauc._ranges import check_range, finite
 
 __all__ = [
@@ -459,8 +464,16 @@ def make_basis(basis: Any, n_centers: int, width: float | str, random_state: Any
     return made.set_params(**{k: v for k, v in wanted.items() if k in made.get_params()})
 
 
-def fit_basis(basis: Any, X: Any, sample_weight: ArrayLike | None = None) -> Any:
-    """Fit a feature map to the rows, with weights where both sides know of them."""
+def fit_basis(
+    basis: Any, X: Any, sample_weight: ArrayLike | None = None, in_order: bool = False
+) -> Any:
+    """Fit a feature map to the rows, with weights where both sides know of them.
+
+    ``in_order``: the rows come in the order of their hashes, and the first are the centres.
+    """
+    if in_order and isinstance(basis, _CenterBasis):
+        weight = check_weights(sample_weight, X)
+        basis.set_params(centers=first_centers(X, basis.get_params()["n_centers"], weight))
     if sample_weight is not None and has_fit_parameter(basis, "sample_weight"):
         return basis.fit(X, sample_weight=sample_weight)
     return basis.fit(X)

@@ -246,7 +246,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         return TrainedGrid.from_arrays(
             X,
             folds,
-            fit_basis(self._make_basis(seed), X, weight),
+            fit_basis(self._make_basis(seed), X, weight, in_order=elsewhere is not None),
             self.etas if self.risk_ == "pnu" else [_FIXED_ETA[self.risk_]],
             self.alphas,
             self.prior_,

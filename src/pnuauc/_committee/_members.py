@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils import check_random_state
 
-from pnuauc._basis import MultiscaleBasis
+from pnuauc._basis import MultiscaleBasis, fit_basis
 from pnuauc._committee._forest import Forest
 from pnuauc._committee._grow import grow_trees
 from pnuauc._committee._models import Gaussians, Part, Slope
@@ -187,7 +187,11 @@ class KernelAverage(Member):
         rows, elsewhere = getattr(look, reads), training.elsewhere
         if elsewhere is not None:
             elsewhere = elsewhere.through(getattr(look.view, reads))
-        basis = MultiscaleBasis(_N_CENTERS, _WIDTHS, random_state=training.seed).fit(rows)
+        basis = fit_basis(
+            MultiscaleBasis(_N_CENTERS, _WIDTHS, random_state=training.seed),
+            rows,
+            in_order=elsewhere is not None,
+        )
         setting = "".join(role for role in "PNU" if role in training.folds.rows)
         grid = TrainedGrid.from_arrays(
             rows,

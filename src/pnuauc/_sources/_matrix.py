@@ -171,7 +171,10 @@ def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]
         )
     codes, roles, n_rows = read_labels(source, **label_codes)
     names = source.schema.names
-    keys = RowKeys((ID,), named=True) if ID in names else RowKeys((FEATURES,))
+    # which hashes are small, and so which rows are centres, follows the seed
+    seed = estimator.random_state if isinstance(estimator.random_state, (int, np.integer)) else 0
+    named = ID in names
+    keys = RowKeys((ID if named else FEATURES,), int(seed), named)
     drawn = draw_rows(source, keys, codes, DRAWN_ROWS, n_rows[UNLABELED])
     X, weight = read_matrix(Batch(drawn.table, "X"))
     if estimator.basis == "identity" and X.shape[1] > MATRIX_FREE_ABOVE:
