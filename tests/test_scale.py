@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -18,11 +19,13 @@ from hypothesis import strategies as st
 pytest.importorskip("typer")
 
 from pnuauc import evaluate_table, fit_table
-from pnuauc._sources import FileSource, MemorySource
+from pnuauc._row_hash import fold_of, shuffled
+from pnuauc._sources import FileSource, MemorySource, table_keys
 from pnuauc._study import ColumnRoles, FitSettings, _rows, fit_study
 from pnuauc._study._evaluate import evaluate_table as evaluate_source
 from pnuauc.exceptions import InputError
 from pnuauc.io import load_model
+from pnuauc.io._model import encode_views
 from pnuauc.selection import _counts
 from tests.conftest import run_tool as run
 
@@ -99,6 +102,47 @@ def test_a_fit_is_the_same_however_the_table_is_cut(frame, settings, tmp_path, m
         named = [other["top"]["header"].index("name"), first["top"]["header"].index("name")]
         names = [[row[i] for row in f["top"]["rows"]] for f, i in zip((other, first), named)]
         assert names[0] == names[1]
+
+
+@pytest.mark.parametrize("model", ["average", "auto"])
+def test_held_out_rows_are_placed_among_all_rows(frame, model, monkeypatch):
+    """Each labelled row among all unlabelled ones of its fold, by the refit without it."""
+    monkeypatch.setattr(_rows, "SAMPLE_ROWS", 250)
+    options = {**QUICK, "model": model, "n_centers": 10 if model == "average" else None}
+    columns = ColumnRoles("label", ids=("name",))
+    source = Shipping(pa.Table.from_pandas(frame, preserve_index=False), batch_rows=200)
+    study = fit_study(source, columns, FitSettings(**options, prior=0.25, max_unlabeled="all"))
+    held = study.held_out
+    unlabeled = frame[frame.label.isna()]
+    everyone = encode_views(
+        study.encoder, pa.Table.from_pandas(unlabeled), study.model.scorer.views
+    )
+    rows = _rows.study_rows(source, columns, "all", 0)
+    keys = shuffled(table_keys(pa.Table.from_pandas(unlabeled), ("name",)), 0)
+    drawn = encode_views(study.encoder, rows.table, study.model.scorer.views)
+    assert held.n_reference == len(unlabeled) > held.roles.n_unlabeled
+    for k, (test, refit) in enumerate(held.folds):
+        known = test[held.roles.codes[test] != -1]
+        others = refit.decision_function(everyone[fold_of(keys, len(held.folds)) == k])
+        own = refit.decision_function(drawn[held.rows[known]])
+        place = ((others < own[:, None]).mean(axis=1) + (others <= own[:, None]).mean(axis=1)) / 2
+        inside = (place > 0) & (place < 1)
+        off = np.abs(held.places[known] - place)[inside]
+        assert off.max() <= 0.5 / len(others), "rows between the same two others, in their order"
+        assert np.median(off) < 1e-9
+        assert (np.argsort(held.scores[known]) == np.argsort(own)).all()
+    shown = study.findings["auc_procedure"]
+    assert f"placed among all {len(unlabeled):,} unlabelled ones" in shown
+
+
+class Shipping(MemorySource):
+    """Ships every function as an engine would."""
+
+    def select(self, columns):
+        return Shipping(self.table.select(list(columns)), batch_rows=self.batch_rows)
+
+    def map(self, function):
+        return super().map(pickle.loads(pickle.dumps(function)))
 
 
 def test_threshold_and_rows_to_review_come_from_all_rows(frame):

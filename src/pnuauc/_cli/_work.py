@@ -50,6 +50,7 @@ _STAGES = {
     "prior": "Estimating the prior ...",
     "model": "Choosing and fitting the model ...",
     "all rows": "Scoring all unlabelled rows ...",
+    "held-out rows": "Placing held-out rows among all unlabelled rows ...",
     "importance": "Shuffling columns ...",
 }
 

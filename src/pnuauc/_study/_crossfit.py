@@ -18,6 +18,7 @@ from pnuauc.metrics._estimate import CROSS_FIT_VARIANCE
 
 __all__ = [
     "CrossFit",
+    "Reference",
     "common_scale",
     "cross_fit",
     "evaluation_rows",
@@ -41,6 +42,8 @@ class CrossFit:
     folds : list of (positions in ``rows``, fitted ranker)
     copies : Copies
         Identical rows; they were kept in one fold.
+    n_reference : int or None
+        Unlabelled rows that labelled ones are placed among; None: those in ``rows``.
     """
 
     rows: NDArray[np.intp]
@@ -48,6 +51,7 @@ class CrossFit:
     scores: Floats
     folds: list[tuple[NDArray[np.intp], Any]]
     copies: Copies
+    n_reference: int | None = None
 
     @property
     def variance_factor(self) -> float:
@@ -127,14 +131,71 @@ def common_scale(scores: Floats, roles: Roles) -> Floats:
     Between two unlabelled scores the place is interpolated; beyond the last one a score goes on by
     its distance in units of their middle half. Without unlabelled rows: centred and scaled by all.
     """
-    reference = np.sort(scores[roles.unlabeled])
-    if len(reference) < 2 or reference[0] == reference[-1]:
+    reference = scores[roles.unlabeled]
+    if len(reference) < 2 or reference.min() == reference.max():
         spread = float(scores.std())
         return np.asarray((scores - scores.mean()) / (spread if spread > 0 else 1.0))
-    points, counts = np.unique(reference, return_counts=True)
-    middle = (np.cumsum(counts) - 0.5 * counts) / len(reference)
-    z = special.ndtri(np.clip(middle, 0.5 / len(reference), 1.0 - 0.5 / len(reference)))
-    quarter = np.quantile(reference, [0.25, 0.75])
-    unit = float(quarter[1] - quarter[0]) or float(points[-1] - points[0])
-    beyond = np.clip((scores - np.clip(scores, points[0], points[-1])) / unit, -1.0, 1.0)
-    return np.asarray(np.interp(scores, points, z) + 0.5 * beyond)
+    return Reference.of(reference)(scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Unlabelled scores that others are placed among.
+
+    Attributes
+    ----------
+    points : ndarray, shape (k,)
+        Ascending scores.
+    z : ndarray, shape (k,)
+        Phi^-1 of their places.
+    low, high : float
+        The smallest and the largest unlabelled score.
+    unit : float
+        What a distance beyond them is measured by.
+    """
+
+    points: Floats
+    z: Floats
+    low: float
+    high: float
+    unit: float
+
+    @classmethod
+    def of(cls, scores: Floats) -> Reference:
+        """All of them at hand, at least two different ones."""
+        points, counts = np.unique(scores, return_counts=True)
+        middle = (np.cumsum(counts) - 0.5 * counts) / len(scores)
+        low, high = float(points[0]), float(points[-1])
+        return cls(points, _quantile(middle, len(scores)), low, high, _unit(scores, low, high))
+
+    @classmethod
+    def counted(
+        cls, points: Floats, cells: NDArray[np.int64], low: float, high: float, some: Floats
+    ) -> Reference:
+        """Counted in the cells that K points cut (below, at, between, ...), shape (2K + 1,).
+
+        ``some`` of the scores tell how far they spread.
+        """
+        below, at = np.cumsum(cells)[:-1:2], cells[1::2]
+        # points between the same two rows stay in their order, within half a row
+        _, first, group, size = np.unique(
+            below, return_index=True, return_inverse=True, return_counts=True
+        )
+        within = (np.arange(len(points)) - first[group] + 1.0) / (size[group] + 1.0) - 0.5
+        middle = (below + 0.5 * at + np.where(at, 0.0, within)) / cells.sum()
+        return cls(points, _quantile(middle, int(cells.sum())), low, high, _unit(some, low, high))
+
+    def __call__(self, scores: Floats) -> Floats:
+        """Of each score, shape (m,)."""
+        beyond = np.clip((scores - np.clip(scores, self.low, self.high)) / self.unit, -1.0, 1.0)
+        return np.asarray(np.interp(scores, self.points, self.z) + 0.5 * beyond)
+
+
+def _quantile(place: Floats, n: int) -> Floats:
+    return np.asarray(special.ndtri(np.clip(place, 0.5 / n, 1.0 - 0.5 / n)))
+
+
+def _unit(scores: Floats, low: float, high: float) -> float:
+    """Extent of their middle half, or of all, or 1."""
+    quarter = np.quantile(scores, [0.25, 0.75]) if len(scores) else np.zeros(2)
+    return float(quarter[1] - quarter[0]) or high - low or 1.0

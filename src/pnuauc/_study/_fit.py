@@ -24,6 +24,7 @@ from pnuauc._study._crossfit import (
     fold_count,
 )
 from pnuauc._study._data import ColumnRoles, collected
+from pnuauc._study._everywhere import placed_among_all
 from pnuauc._study._findings import (
     auc_findings,
     copies_findings,
@@ -363,6 +364,9 @@ def _judge(
     held_out = cross_fit(
         quiet, X, roles, used, n_folds=n_folds, seed=settings.random_state, copies=copies, tick=tick
     )
+    if settings.max_unlabeled == "all" and rows.origin is not None:
+        tick("held-out rows", 0.0)
+        held_out = placed_among_all(held_out, X, rows.origin, encoder, _views(settings, encoder))
     findings["auc_procedure"] = _procedure(n_folds, held_out, rows.counts)
     findings["copies"] = copies_findings(held_out)
     findings |= auc_findings(held_out, prior, settings.level)
@@ -392,6 +396,11 @@ def _judge(
 
 def _procedure(n_folds: int, held_out: CrossFit, roles: RoleCounts) -> str:
     n_used, identical = held_out.roles.n_unlabeled, held_out.copies.n_rows
+    all_rows = (
+        ""
+        if held_out.n_reference is None
+        else (f"Labelled rows are placed among all {held_out.n_reference:,} unlabelled ones. ")
+    )
     return (
         f"{n_folds} folds by role: the whole selection is repeated without each fold and the fold "
         "is scored by that refit, so no row is judged by a model that saw its label. "
@@ -400,6 +409,7 @@ def _procedure(n_folds: int, held_out: CrossFit, roles: RoleCounts) -> str:
             if n_used < roles.n_unlabeled
             else ""
         )
+        + all_rows
         + (
             f"{identical:,} rows have an identical twin; identical rows are kept in one fold. "
             if identical
