@@ -1,6 +1,7 @@
 """A table larger than a memory limit: fitted with all rows, scored and evaluated below it.
 
-    python -m benchmarks.bench_scale [--files 24] [--limit-mb 2048] [--folder DIR] [--keep]
+    python -m benchmarks.bench_scale [--files 24] [--limit-mb 2048] [--committee-files 24]
+                                     [--folder DIR] [--keep]
 
 makes ``--files`` Parquet files of a million rows and 33 float64 columns (264 MB each in memory),
 fits ``max_unlabeled="all"``, scores and evaluates all of them, each in a process of its own whose
@@ -10,6 +11,9 @@ that other work on the machine does not enter; all ratios are of one run:
 - both passes of the grid against a bare loop: read the row groups, distance products, exps, the
   Gram products and the products with coefficients;
 - cost per row with one file, five, and all of them.
+
+Last comes the tool's own ``fit --max-unlabeled all`` with everything it does by default, below the
+same limit; ``--committee-files 0`` leaves it out.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ FILE_ROWS, COLUMNS, PRIOR = 1_000_000, 33, 0.1
 #: Of the fits on many files, and of the comparison with the bare loop.
 CENTERS, DEFAULT_CENTERS = 100, 200
 LABELED = 200
-PASSES = ("count labels", "draw", "pass 1", "pass 2", "score all")
+PASSES = ("count labels", "draw", "pass 1", "pass 2", "score all", "held out")
 _LIMITS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
@@ -149,7 +153,7 @@ def child(limit_mb: int, *words: object) -> dict[str, object]:
 
 def run_child(limit_mb: int, what: str, words: list[str]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit_mb * 2**20,) * 2)
-    jobs = {"fit": fit, "floor": floor}
+    jobs = {"visits": fit, "floor": floor}
     if what in jobs:
         found = jobs[what](Path(words[0]), int(words[1]), int(words[2]))
     else:
@@ -158,26 +162,30 @@ def run_child(limit_mb: int, what: str, words: list[str]) -> None:
     print(json.dumps({**found, "cpu": process_time(), "peak_mb": peak}))
 
 
-def report(folder: Path, n_files: int, limit_mb: int) -> None:
+def tell(name: str, found: dict[str, object], rows: int) -> None:
+    print(f"{name:10} {found['cpu']:8.1f} {1e6 * found['cpu'] / rows:8.2f} "
+          f"{found['peak_mb']:8.0f}")  # fmt: skip
+
+
+def report(folder: Path, n_files: int, limit_mb: int, committee: int) -> None:
     rows = n_files * FILE_ROWS
     size = rows * (COLUMNS + 1) * 8 / 2**30
     print(f"{rows:,} rows, {size:.1f} GiB in memory, {n_files} Parquet files, one thread; address "
           f"space of every process limited to {limit_mb:,} MiB")  # fmt: skip
     clock = perf_counter()
-    whole = child(limit_mb, "fit", folder, n_files, CENTERS)
+    whole = child(limit_mb, "visits", folder, n_files, CENTERS)
     model, scored = folder / f"model{n_files}.pnuauc", folder / "scored"
     files = sorted(map(str, folder.glob("*.parquet")))[:n_files]
     score = child(limit_mb, "score", model, *files, "-o", scored, "-j", 1, "-q")
     evaluate = child(limit_mb, "evaluate", scored, "-q")
     print(f"{'':10} {'CPU s':>8} {'us/row':>8} {'peak MB':>8}")
     for name, found in (("fit", whole), ("score", score), ("evaluate", evaluate)):
-        print(f"{name:10} {found['cpu']:8.1f} {1e6 * found['cpu'] / rows:8.2f} "
-              f"{found['peak_mb']:8.0f}")  # fmt: skip
+        tell(name, found, rows)
     print(f"fit with {CENTERS} centres, microseconds of processor time a row in each visit:")
     print("rows".rjust(12), *(name.rjust(13) for name in (*PASSES, "all visits")), "peak MB")
     totals = []
     for n in sorted({1, min(5, n_files), n_files}):
-        found = whole if n == n_files else child(limit_mb, "fit", folder, n, CENTERS)
+        found = whole if n == n_files else child(limit_mb, "visits", folder, n, CENTERS)
         costs = [1e6 * found["visits"][name] / (n * FILE_ROWS) for name in PASSES]
         totals.append(sum(costs))
         shown = (f"{cost:13.2f}" for cost in (*costs, totals[-1]))
@@ -185,12 +193,20 @@ def report(folder: Path, n_files: int, limit_mb: int) -> None:
     print(f"cost a row, dearest against cheapest: {max(totals) / min(totals):.2f}")
     n = min(2, n_files)
     bare = child(limit_mb, "floor", folder, n, DEFAULT_CENTERS)
-    ours = child(limit_mb, "fit", folder, n, DEFAULT_CENTERS)
+    ours = child(limit_mb, "visits", folder, n, DEFAULT_CENTERS)
     print(f"{n * FILE_ROWS:,} rows, {DEFAULT_CENTERS} centres, 475 candidates, five folds:")
     for name in ("pass 1", "pass 2"):
         a, b = ours["visits"][name], bare["visits"][name]
         print(f"{name}: {n * FILE_ROWS / a:,.0f} rows/s, bare loop {n * FILE_ROWS / b:,.0f}, "
               f"ratio {b / a:.2f}")  # fmt: skip
+    if committee:
+        n = min(committee, n_files)
+        made = folder / "committee.pnuauc"
+        words = ("--label", "label", "--max-unlabeled", "all", "-j", 1, "-q", "-o", made)
+        found = child(limit_mb, "fit", *files[:n], *words)
+        print(f"pnuauc fit with its defaults (committee, comparisons, importance) and all rows, "
+              f"{n * FILE_ROWS:,} rows:")  # fmt: skip
+        tell("fit", found, n * FILE_ROWS)
     print(f"held-out AUC {whole['held-out AUC']:.4f}; {perf_counter() - clock:.0f} s by the clock")
 
 
@@ -198,6 +214,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=24)
     parser.add_argument("--limit-mb", type=int, default=2048)
+    parser.add_argument(
+        "--committee-files", type=int, default=24, help="files that the default model is fitted on"
+    )
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--keep", action="store_true", help="do not delete the table")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
@@ -210,7 +229,7 @@ def main() -> None:
     try:
         for number in range(options.files):
             make_file(folder / f"part-{number:03}.parquet", number)
-        report(folder, options.files, options.limit_mb)
+        report(folder, options.files, options.limit_mb, options.committee_files)
     finally:
         if not options.keep:
             shutil.rmtree(folder)

@@ -148,8 +148,8 @@ def _checked(max_unlabeled: int | str) -> int:
 def _draw_note(n_drawn: int, n: int, max_unlabeled: int | str) -> str:
     if max_unlabeled == "all":
         return (
-            f"All {n:,} unlabelled rows were used for the AUC risk; what else needs unlabelled "
-            f"rows rests on {n_drawn:,} of them, drawn by a hash of each row."
+            f"All {n:,} unlabelled rows were used; prior, encoding and trees rest on "
+            f"{n_drawn:,} of them, drawn by a hash of each row."
         )
     return (
         f"Fitted on {n_drawn:,} of {n:,} unlabelled rows, drawn by a hash of each row; threshold "
