@@ -29,7 +29,7 @@ from scipy import special
 
 from pnuauc._prior import ClassPrior
 
-__all__ = ["Expected", "Placement", "place_among", "place_scores"]
+__all__ = ["CROSS_FIT_DISCOUNT", "Expected", "Placement", "place_among", "place_scores"]
 
 Floats: TypeAlias = NDArray[np.float64]
 

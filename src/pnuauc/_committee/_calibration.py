@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from pnuauc._placement import CROSS_FIT_DISCOUNT
 from pnuauc._prior import ClassPrior
 from pnuauc._stored import Parts, refuse
 
@@ -35,6 +36,8 @@ _MISSED = np.array([0.0, 0.03, 0.08, 0.16, 0.3, 0.45])
 _PASSED = np.array([0.0, 0.005, 0.015, 0.04, 0.1])
 #: Belief in few exceptions, as exponential laws with these means.
 _MEAN_MISSED, _MEAN_PASSED = 0.15, 0.03
+#: Belief in a shift that is not far above 0: a half normal law of this spread.
+_SHIFT_SPREAD = 2.0
 #: A fold less, and half the trees, cost the held-out models some of the shift and add exceptions:
 #: what the whole model may have over them, each as likely, up to so many labelled rows; the gain
 #: falls with the root of their number.
@@ -170,16 +173,20 @@ def calibrate(
     prior : ClassPrior
     n_labeled : int, optional
         Labelled rows of the model that the curves are for, where the places come from models that
-        lacked a fold of them and were worse for it; None: the places are the model's own.
+        lacked a fold of them and were worse for it, and of which two then count as one; None: the
+        places are the model's own.
     """
     values, chances = prior.nodes(_PRIOR_NODES)
     grid = tuple(g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
     gains = _gains(n_labeled)
+    # each labelled row also trained the models that placed the others
+    discount = 1.0 if n_labeled is None else CROSS_FIT_DISCOUNT
     found = []
     for value, chance in zip(values, chances, strict=True):
         inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
         log_weight = _log_belief(*grid)
-        log_weight += _log_likelihood(_curves(inside, *grid), positive, negative, inside)
+        log_likelihood = _log_likelihood(_curves(inside, *grid), positive, negative, inside)
+        log_weight += log_likelihood / discount
         share = np.exp(log_weight - log_weight.max())
         likely = _most(share / share.sum())
         shift, miss, passed = (g[likely] for g in grid)
@@ -236,7 +243,7 @@ def _curves(prior: float, shift: Floats, miss: Floats, passed: Floats) -> Floats
 def _log_belief(shift: Floats, miss: Floats, passed: Floats) -> Floats:
     """Log prior weights of the grid's points, each for the stretch around it."""
     stretches = zip((_SHIFTS, _MISSED, _PASSED), (shift, miss, passed), strict=True)
-    log_weight = -miss / _MEAN_MISSED - passed / _MEAN_PASSED
+    log_weight = -miss / _MEAN_MISSED - passed / _MEAN_PASSED - 0.5 * (shift / _SHIFT_SPREAD) ** 2
     return np.asarray(log_weight + sum(np.log(_stretch(g, values)) for g, values in stretches))
 
 
