@@ -16,6 +16,7 @@ from pnuauc._study._copies import find_copies
 from pnuauc._study._crossfit import common_scale, fold_count
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import RoleStratifiedKFold
+from pnuauc.priors import PlacementPrior
 from pnuauc.selection import deal_folds
 
 
@@ -194,3 +195,23 @@ def test_a_selection_on_a_stacked_table_does_not_see_its_own_rows():
     model.fit(np.vstack([X] * 4), np.tile(y, 4))
     # with copies in other folds the best candidate wins nearly every held-out pair
     assert model.best_score_ < 0.7
+
+
+def test_copies_do_not_make_the_prior_surer():
+    """Every row four times: the error stays. Counted as rows, they would halve it."""
+    ratios = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        hidden = rng.random(400) < 0.25
+        shift = np.r_[np.ones(15), np.zeros(25), hidden]
+        X = rng.standard_normal((440, 3)) + 1.2 * shift[:, None]
+        y = np.r_[np.ones(15), np.zeros(25), np.full(400, -1)]
+        once, often = (
+            PlacementPrior(random_state=0, on_unidentified="ignore")
+            .fit(np.tile(X, (n, 1)), np.tile(y, n))
+            .std_error_
+            for n in (1, 4)
+        )
+        ratios.append(often / once)
+    assert min(ratios) > 0.8
+    assert max(ratios) < 1.25
