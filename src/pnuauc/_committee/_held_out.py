@@ -16,7 +16,7 @@ from pnuauc._prior import ClassPrior
 from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate
 
-__all__ = ["HeldOut", "cross_scores", "learned_weights", "trial_weight"]
+__all__ = ["HeldOut", "cross_scores", "leaning_weights", "learned_weights", "trial_weight"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -24,6 +24,10 @@ Floats: TypeAlias = NDArray[np.float64]
 _PULL = 10.0
 #: AUC that a member on trial must be ahead for e times the weight; its least and most weight.
 _TOLERANCE, _LEAST, _MOST = 0.05, 0.1, 8.0
+
+#: AUC that a member must be ahead of the mean for e times its weight while labels are few, and the
+#: largest power of e.
+_LEANING, _MOST_LEANING = 0.15, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +125,22 @@ def _thinned(rows: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
 def _standard(scores: Floats) -> tuple[Floats, Floats]:
     spread = scores.std(axis=0)
     return scores.mean(axis=0), np.where(spread > 0, spread, 1.0)
+
+
+def leaning_weights(
+    held_out: HeldOut, weights: Floats, tried: list[int], prior: ClassPrior | None
+) -> Floats:
+    """Fixed weights, each times exp((AUC of the member - mean AUC) / leaning), shape (n_members,).
+
+    AUCs of ten positives scatter by several points, hence the small slope: a member that is level
+    keeps its weight, one that fails on this table has little of it. Those ``tried`` are left alone.
+    """
+    others = [i for i in range(len(weights)) if i not in tried]
+    auc = np.array([held_out.auc(np.eye(len(weights))[i], prior)[0] for i in others])
+    lean = np.clip((auc - auc.mean()) / _LEANING, -_MOST_LEANING, _MOST_LEANING)
+    out = weights.copy()
+    out[others] *= np.exp(lean)
+    return out
 
 
 def trial_weight(held_out: HeldOut, weights: Floats, i: int, prior: ClassPrior | None) -> float:

@@ -51,6 +51,9 @@ _N_CENTERS = 200
 #: held-out rows, and from which on boosting may take part as far as held-out rows favour it.
 MANY_RARE, MANY_LABELS = 50, 400
 SOME_RARE, SOME_LABELS = 20, 100
+#: Labelled rows of the rarer class from which on weights lean towards members that do better on
+#: held-out rows; with five that is mostly luck.
+LEAN_RARE = 10
 #: Up to so many labels of one class a second idea of what is near helps.
 _FEW_LABELS = 10
 #: Above so many labels Gaussian processes cost more than they give.
@@ -93,6 +96,11 @@ class Situation:
     def both(self) -> bool:
         """Whether both classes have labelled rows."""
         return bool(self.n_positive and self.n_negative)
+
+    @property
+    def leans(self) -> bool:
+        """Whether weights may lean a little: dense rows, some of either class."""
+        return not self.is_sparse and min(self.n_positive, self.n_negative) >= LEAN_RARE
 
     @property
     def many(self) -> bool:

@@ -11,7 +11,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from pnuauc._committee._held_out import HeldOut, cross_scores, learned_weights, trial_weight
+from pnuauc._committee._held_out import (
+    HeldOut,
+    cross_scores,
+    leaning_weights,
+    learned_weights,
+    trial_weight,
+)
 from pnuauc._committee._members import Member, Situation, Training
 from pnuauc._committee._models import Committee, Part, Seat, score_parts
 from pnuauc._committee._views import Look
@@ -78,10 +84,12 @@ def weigh(
     """Weights of the members, and whether held-out rows had a say in them."""
     weights = np.array([member.weight for member in members])
     tried = [i for i, member in enumerate(members) if member.on_trial]
-    if held_out is None or len(members) < 2 or not (situation.many or tried):
+    if held_out is None or len(members) < 2 or not (situation.leans or situation.many or tried):
         return weights, False
     if situation.many:
         return learned_weights(held_out), True
+    if situation.leans:
+        weights = leaning_weights(held_out, weights, tried, known)
     for i in tried:
         weights[i] = trial_weight(held_out, weights, i, known)
     return weights, True
@@ -107,7 +115,8 @@ class RankingOnly(BaseEstimator):
 
     The same members on the same rule; nothing is made of held-out rows beyond the weights, which
     rest on three folds instead of five. So that they are honest, they are weighed anew without
-    the rows that the refit lacks.
+    the rows that the refit lacks. Where weights only lean (no member on trial) they stay fixed:
+    folds of a refit would cost three times the refit.
 
     Parameters
     ----------
