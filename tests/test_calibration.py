@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pnuauc import ClassPrior
+from pnuauc._committee import _calibration
 from pnuauc._committee._calibration import calibrate
 
 
@@ -76,3 +77,24 @@ def calibration_curve(calibration, i):
         priors=calibration.priors[i : i + 1],
     )
     return alone.probability(np.linspace(0, 1, 5001))
+
+
+def test_two_places_of_refits_count_as_one():
+    """With so many labels that refits lack nothing, each place twice says what one place did."""
+    rng = np.random.default_rng(0)
+    positive, negative = rng.random(8) ** 0.3, rng.random(12)
+    prior = ClassPrior.known(0.2)
+    once = calibrate(positive, negative, prior)
+    twice = calibrate(np.repeat(positive, 2), np.repeat(negative, 2), prior, n_labeled=10**14)
+    places = np.linspace(0.01, 0.999, 50)
+    np.testing.assert_allclose(twice.probability(places), once.probability(places), rtol=1e-4)
+    alone = calibrate(positive, negative, prior, n_labeled=10**14)
+    assert alone.top(100, 1000).high - alone.top(100, 1000).low > (
+        once.top(100, 1000).high - once.top(100, 1000).low
+    )
+
+
+def test_a_far_shift_is_believed_less():
+    """Half normal of spread 2: at 2 the density is e^(-1/2) of that at 0."""
+    near, far = _calibration._log_belief(np.array([1.0, 2.0]), np.zeros(2), np.zeros(2))
+    assert far - near == pytest.approx(-(2.0**2 - 1.0) / 8)

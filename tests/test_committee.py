@@ -14,7 +14,12 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from pnuauc import AutoAUCClassifier
 from pnuauc._committee import MEMBERS, Committee
-from pnuauc._committee._held_out import HeldOut, learned_weights, trial_weight
+from pnuauc._committee._held_out import (
+    HeldOut,
+    leaning_weights,
+    learned_weights,
+    trial_weight,
+)
 from pnuauc._committee._members import Situation
 from pnuauc._committee._processes import average_processes
 from pnuauc._committee._reasons import find_reasons
@@ -400,6 +405,32 @@ def test_boosting_counts_as_far_as_held_out_rows_favour_it():
         quick = model.set_params(cv=0).fit(sample.X, sample.y)
         assert "boosting" not in {m.name for m in quick.members_}  # nothing to judge it by
     assert weight["smooth"] < 0.8 < weight["rules"]
+
+
+def test_leaning_weights_by_hand():
+    """AUCs of 1, .5 and 0: e^(.5 / .15) is cut at e^2; a member on trial is left alone."""
+    codes = np.array([1, 1, 0, 0], dtype=np.int8)
+    scores = np.array([[2.0, 0, 1, 5], [2, 0, 1, 0], [1, 0, 2, 1], [1, 0, 2, 3]])
+    held_out = HeldOut(codes, scores, np.zeros(4, dtype=int), [scores])
+    found = leaning_weights(held_out, np.array([1.0, 1.0, 0.75, 3.0]), [3], None)
+    np.testing.assert_allclose(found, [np.exp(2), 1.0, 0.75 * np.exp(-2), 3.0])
+    near = scores.copy()
+    near[:, 0] = [2.0, 1, 1, 1]  # AUC .75, mean of the three .41667
+    held_out = HeldOut(codes, near, np.zeros(4, dtype=int), [near])
+    found = leaning_weights(held_out, np.ones(4), [2, 3], None)
+    np.testing.assert_allclose(found, [np.exp(0.125 / 0.15), np.exp(-0.125 / 0.15), 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("n_positive", "leans"), [(9, False), (10, True)], ids=["nine positives", "ten"]
+)
+def test_weights_lean_from_ten_positives_on(n_positive, leans):
+    X, y = make_twonorm(2000, n_features=4, random_state=0)
+    sample = sample_pnu(X, y, n_positive, 30, 200, 0.2, 0)
+    model = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, random_state=0)
+    weights = {m.name: m.weight for m in model.fit(sample.X, sample.y).members_}
+    assert (weights != {"kernels": 1.0, "trees": 1.0, "processes": 0.75}) == leans
+    assert model.learned_weights_ == leans
 
 
 def test_trial_weight_by_hand():
