@@ -67,8 +67,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
     score(x) = sum_m weight_m (score_m(x) - mean_m) / spread_m, mean and spread over unlabelled
     rows. Which members take part depends on the roles that have rows, on their numbers and on
     whether X is sparse; ``members_`` says who and why. With few labels the weights are fixed
-    numbers, chosen once on other data sets; with hundreds of labels they are learned from
-    held-out rows.
+    numbers, chosen once on other data sets; from ten of either class on they lean towards members
+    that do better on held-out rows, and with hundreds of labels they are learned from these.
 
     Labels: 1 positive, 0 negative, -1 or missing unlabelled; see :func:`pnuauc.labels.read_roles`
     for other codings. Dense X may hold NaN.
@@ -107,7 +107,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
     threshold_ : float
         Score that a share ``prior_`` of the unlabelled rows exceeds; subtracted from scores.
     learned_weights_ : bool
-        Whether weights come from held-out rows.
+        Whether held-out rows had a say in the weights.
     held_out_ : HeldOut or None
         Scores of rows by models that did not see them.
     classes_ : ndarray, shape (2,)

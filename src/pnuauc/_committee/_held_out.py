@@ -24,7 +24,6 @@ Floats: TypeAlias = NDArray[np.float64]
 _PULL = 10.0
 #: AUC that a member on trial must be ahead for e times the weight; its least and most weight.
 _TOLERANCE, _LEAST, _MOST = 0.05, 0.1, 8.0
-
 #: AUC that a member must be ahead of the mean for e times its weight while labels are few, and the
 #: largest power of e.
 _LEANING, _MOST_LEANING = 0.15, 2.0

@@ -16,7 +16,7 @@ from pnuauc._study._crossfit import CrossFit, Reference
 from pnuauc._study._rows import Origin
 from pnuauc.io import TableEncoder
 from pnuauc.io._columns import CellError
-from pnuauc.io._model import encode_views
+from pnuauc.io._model import encode_batch
 from pnuauc.labels import UNLABELED
 from pnuauc.metrics._counts import count_cells
 
@@ -72,7 +72,7 @@ class _Count:
         if not len(rows):
             return nothing_counted(self.anchors)
         try:
-            X = encode_views(self.encoder, batch.table, self.views)
+            X = encode_batch(self.encoder, batch.table, self.views, batch.first_row)
         except CellError as error:
             raise CellError(f"'{batch.name}': {error}", about=error.about) from error
         folds = fold_of(self.keys.order(batch.table)[rows], len(self.refits))

@@ -399,7 +399,7 @@ def _procedure(n_folds: int, held_out: CrossFit, roles: RoleCounts) -> str:
     all_rows = (
         ""
         if held_out.n_reference is None
-        else (f"Labelled rows are placed among all {held_out.n_reference:,} unlabelled ones. ")
+        else f"Labelled rows are placed among all {held_out.n_reference:,} unlabelled ones. "
     )
     return (
         f"{n_folds} folds by role: the whole selection is repeated without each fold and the fold "

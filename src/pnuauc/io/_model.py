@@ -17,7 +17,7 @@ from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._frames import as_table
 from pnuauc.io._parts import StoredScorer, scorer_of
 
-__all__ = ["TableModel", "encode_views", "grouped_columns", "kernels_of"]
+__all__ = ["TableModel", "encode_batch", "encode_views", "grouped_columns", "kernels_of"]
 
 #: Quantiles of the unlabelled scores that are kept, to place new scores among them.
 N_QUANTILES = 1001
@@ -86,9 +86,7 @@ class TableModel(ShownAsTable):
 
     def encode(self, batch: Any, first_row: int = 0) -> Any:
         """What the scorer reads of a batch whose columns were checked: its views side by side."""
-        return _side_by_side(
-            [self.encoder.encode(batch, first_row, view) for view in self.scorer.views]
-        )
+        return encode_batch(self.encoder, batch, self.scorer.views, first_row)
 
     def score_encoded(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of rows that are encoded already."""
@@ -143,6 +141,13 @@ def encode_views(encoder: TableEncoder, X: Any, views: Sequence[str]) -> Any:
     """A whole table in one or more of the encoder's views, side by side."""
     table = as_table(X)
     return _side_by_side([encoder.transform(table, view) for view in views])
+
+
+def encode_batch(
+    encoder: TableEncoder, batch: Any, views: Sequence[str], first_row: int = 0
+) -> Any:
+    """The same of a batch whose columns were checked; ``first_row`` is for messages."""
+    return _side_by_side([encoder.encode(batch, first_row, view) for view in views])
 
 
 def kernels_of(X: Any, encoder: TableEncoder) -> Any:
