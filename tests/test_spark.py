@@ -282,7 +282,10 @@ def in_a_session(master, folder, visit=0, victim="python"):
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         pytest.skip("needs Java 17 for Spark")
     command = [sys.executable, "-m", "tests.spark_session", master, str(folder), str(visit), victim]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    # workers of a Connect server do not look for modules in this folder by themselves
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, env=env)
     lines = [line for line in done.stdout.splitlines() if "FOUND " in line]
     assert lines, done.stderr[-3000:]
     return json.loads(lines[-1].split("FOUND ", 1)[1])
