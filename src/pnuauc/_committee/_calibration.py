@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from pnuauc._placement import CROSS_FIT_DISCOUNT
 from pnuauc._prior import ClassPrior
 from pnuauc._stored import Parts, refuse
 
@@ -38,6 +37,8 @@ _PASSED = np.array([0.0, 0.005, 0.015, 0.04, 0.1])
 _MEAN_MISSED, _MEAN_PASSED = 0.15, 0.03
 #: Belief in a shift that is not far above 0: a half normal law of this spread.
 _SHIFT_SPREAD = 2.0
+#: Held-out places that count as one: each labelled row also trained the models that placed others.
+_DISCOUNT = 1.4
 #: A fold less, and half the trees, cost the held-out models some of the shift and add exceptions:
 #: what the whole model may have over them, each as likely, up to so many labelled rows; the gain
 #: falls with the root of their number.
@@ -173,14 +174,13 @@ def calibrate(
     prior : ClassPrior
     n_labeled : int, optional
         Labelled rows of the model that the curves are for, where the places come from models that
-        lacked a fold of them and were worse for it, and of which two then count as one; None: the
-        places are the model's own.
+        lacked a fold of them and were worse for it, and that are not independent; None: the places
+        are the model's own.
     """
     values, chances = prior.nodes(_PRIOR_NODES)
     grid = tuple(g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
     gains = _gains(n_labeled)
-    # each labelled row also trained the models that placed the others
-    discount = 1.0 if n_labeled is None else CROSS_FIT_DISCOUNT
+    discount = 1.0 if n_labeled is None else _DISCOUNT
     found = []
     for value, chance in zip(values, chances, strict=True):
         inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
