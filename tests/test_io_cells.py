@@ -18,11 +18,13 @@ from pnuauc import AUCClassifier
 from pnuauc.exceptions import InputError
 from pnuauc.io import (
     TableEncoder,
+    _cells,
     as_table,
     read_table,
 )
 from pnuauc.io._cells import parse_numbers, tidy
 from pnuauc.io._columns import CellError
+from pnuauc.io._dates import parse_dates
 from tests.typed_tables import RNG, SIGNAL, N, Y
 
 
@@ -255,3 +257,18 @@ def test_types_that_no_model_can_use_are_left_out_in_a_sentence(tmp_path):
     notes = " ".join(encoder.notes_)
     for name in ("bytes", "fixed", "list", "struct", "span"):
         assert f"Column '{name}' holds values of type" in notes
+
+
+def test_an_odd_cell_between_those_looked_at_is_counted(monkeypatch):
+    """Of 200 cells every fourth is looked at; the share and the example come from all."""
+    monkeypatch.setattr(_cells, "_LOOKED_AT", 50)
+    cells = [f"{i}.5" for i in range(200)]
+    cells[5] = "oops"
+    found = _cells.recognise(pa.array(cells), decimal=None, date_format=None, name="x")
+    assert (found.kind, found.odd, found.share) == ("number", "oops", 199 / 200)
+
+
+def test_a_cell_that_is_no_date_of_a_given_format_is_missing():
+    micros, known = parse_dates("%d/%m/%Y", pa.array(["31/01/2024", "nonsense"]))
+    assert known.tolist() == [True, False]
+    assert np.datetime64(int(micros[0]), "us") == np.datetime64("2024-01-31")

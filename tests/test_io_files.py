@@ -402,3 +402,11 @@ def test_bad_cells_are_named_with_file_column_and_row(tmp_path):
     (tmp_path / "good.csv").write_text("\n".join(lines))
     score_file(model, tmp_path / "good.csv", tmp_path / "out.csv")
     assert read_table(tmp_path / "out.csv").num_rows == N
+
+
+def test_json_lines_that_end_within_a_letter_are_refused(tmp_path):
+    """Beyond the bytes that the encoding is told by."""
+    path = tmp_path / "cut.jsonl"
+    path.write_bytes(b'{"a": 1}\n' * 500 + b"\xc3")
+    with pytest.raises(InputError, match=r"cut\.jsonl"):
+        read_table(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -343,3 +345,10 @@ def test_negatives_and_unlabeled_mirror_positives_and_unlabeled(name: str) -> No
     assert n.prior_ == pytest.approx(1 - p.prior_)
     assert n.interval_ == pytest.approx((1 - p.interval_[1], 1 - p.interval_[0]))
     assert n.diagnostics_["known_class"] == "negative"
+
+
+def test_a_population_of_positives_is_not_refused_for_rounding():
+    """(p + u) / n * n - p exceeds u by rounding in one of 50 tables of this size."""
+    for p, n, u in itertools.product(range(1, 12), range(12), range(1, 40)):
+        whole = prior_in_population(1.0, p, n, u)
+        assert prior_in_unlabeled(whole, p, n, u) == pytest.approx(1.0)
