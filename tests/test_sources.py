@@ -341,6 +341,18 @@ def test_centres_are_the_rows_of_smallest_hash(at_most, n_copies, tmp_path):
                                       sorted(map(tuple, smallest)))  # fmt: skip
 
 
+def test_centres_of_the_committee_are_the_rows_of_smallest_hash():
+    table = a_table()
+    X = np.column_stack([table.column(c).to_numpy() for c in COLUMNS])
+    model = fitted_on(MemorySource(table), AutoAUCClassifier(0.3, ("kernels",), random_state=0))
+    smallest = X[np.argsort(shuffled(matrix_keys(X), 0))[:200]]
+    (part,) = model.scorer_.seats[0].parts
+    np.testing.assert_allclose(
+        np.sort(part.model.model.basis.centers_, axis=0),
+        np.sort(model.scorer_.view.squashed(smallest), axis=0),
+    )
+
+
 def test_more_rows_than_drawn_change_the_moments():
     """The rows that were not drawn take part: without them the model is another."""
     table = a_table()
