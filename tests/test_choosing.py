@@ -273,6 +273,34 @@ def test_a_grid_counts_its_rows_twice_and_then_stops():
     assert shares[-1] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("selection", ["average", "paper"])
+def test_models_without_a_fold_are_chosen_without_it(selection):
+    """By brute force: candidates trained without the fold, weighed by risks of the others."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) + 0.5 * (np.arange(60) < 15)[:, None]
+    folds = deal_folds({"P": np.arange(15), "N": np.arange(15, 60)}, 3, random_state=0)
+    basis = MultiscaleBasis(8, ("0.3*median", "median"), random_state=0).fit(X)
+    grid = TrainedGrid.from_arrays(X, folds, basis, (0.0,), (0.01, 1.0), None).train()
+    models = grid.choose(selection, "simple", temperature=0.5).fold_models()
+    criterion = grid.judge("simple")
+    for k, model in enumerate(models):
+        rest = np.delete(criterion.fold_risks, k, axis=0).mean(axis=0)
+        if selection == "paper":
+            weights = np.arange(4) == rest.argmin()
+        else:
+            noise = criterion.noise * np.sqrt(3 / 2)
+            weights = np.exp(-(rest - rest.min()) / (0.5 * noise))
+        scores = np.zeros(60)
+        for c in range(4):
+            scale = np.unravel_index(c, grid.shape)[0]
+            fitted = grid.fitted[k].take(np.array([c]))
+            spread = fitted.spread[0] if selection == "average" else 1.0
+            one = basis.scale(int(scale)).features(X) @ fitted.coef[0]
+            scores += weights[c] / weights.sum() * one / spread
+        np.testing.assert_allclose(model.basis.features(X) @ model.coef, scores, atol=1e-8)
+    assert not np.allclose(*(m.coef[:8] for m in models[:2]))
+
+
 def test_held_out_scores_are_those_of_models_that_did_not_see_the_fold():
     """Labelled pairs by brute force: the squared loss has its minimum in closed form."""
     rng = np.random.default_rng(0)

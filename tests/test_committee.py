@@ -22,8 +22,10 @@ from pnuauc._committee._held_out import (
 )
 from pnuauc._committee._members import Situation
 from pnuauc._committee._processes import average_processes
+from pnuauc._committee._ranking import weigh, weigh_apart
 from pnuauc._committee._reasons import find_reasons
 from pnuauc._committee._views import fit_view
+from pnuauc._prior import ClassPrior
 from pnuauc._stored import Parts
 from pnuauc.datasets import make_thresholds, make_twonorm, sample_pnu
 from pnuauc.exceptions import ModelFileError
@@ -255,7 +257,14 @@ def test_bad_requests_get_a_sentence():
 def test_every_member_says_why_it_is_in(name):
     situations = [
         Situation(*roles, 10, is_sparse, non_negative=True)
-        for roles in [(5, 45, 1000), (500, 500, 1000), (5, 0, 1000), (0, 20, 100), (9, 9, 0)]
+        for roles in [
+            (5, 45, 1000),
+            (500, 500, 1000),
+            (5, 0, 1000),
+            (0, 20, 100),
+            (9, 9, 0),
+            (20, 80, 99),
+        ]
         for is_sparse in (False, True)
     ]
     answers = [MEMBERS[name].why(s) for s in situations]
@@ -408,17 +417,17 @@ def test_boosting_counts_as_far_as_held_out_rows_favour_it():
 
 
 def test_leaning_weights_by_hand():
-    """AUCs of 1, .5 and 0: e^(.5 / .15) is cut at e^2; a member on trial is left alone."""
+    """AUCs of 1, .5 and 0: e^(.5 / .08) is cut at e^2; a member on trial is left alone."""
     codes = np.array([1, 1, 0, 0], dtype=np.int8)
     scores = np.array([[2.0, 0, 1, 5], [2, 0, 1, 0], [1, 0, 2, 1], [1, 0, 2, 3]])
     held_out = HeldOut(codes, scores, np.zeros(4, dtype=int), [scores])
     found = leaning_weights(held_out, np.array([1.0, 1.0, 0.75, 3.0]), [3], None)
     np.testing.assert_allclose(found, [np.exp(2), 1.0, 0.75 * np.exp(-2), 3.0])
     near = scores.copy()
-    near[:, 0] = [2.0, 1, 1, 1]  # AUC .75, mean of the three .41667
+    near[:, 0] = [2.0, 1, 1, 1]  # AUC .75 beside .5
     held_out = HeldOut(codes, near, np.zeros(4, dtype=int), [near])
     found = leaning_weights(held_out, np.ones(4), [2, 3], None)
-    np.testing.assert_allclose(found, [np.exp(0.125 / 0.15), np.exp(-0.125 / 0.15), 1.0, 1.0])
+    np.testing.assert_allclose(found, [np.exp(0.125 / 0.08), np.exp(-0.125 / 0.08), 1.0, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -429,23 +438,76 @@ def test_weights_lean_from_ten_positives_on(n_positive, leans):
     sample = sample_pnu(X, y, n_positive, 30, 200, 0.2, 0)
     model = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, random_state=0)
     weights = {m.name: m.weight for m in model.fit(sample.X, sample.y).members_}
-    assert (weights != {"kernels": 1.0, "trees": 1.0, "processes": 0.75}) == leans
+    fixed = {"kernels": 1.0, "trees": 1.0, "processes": 0.75}
+    assert [weights[name] != fixed[name] for name in fixed] == [leans] * 3
+    assert ("forest" in weights) == leans
     assert model.learned_weights_ == leans
+
+
+def test_held_out_scores_of_noise_are_noise():
+    """Weights that saw the rows they are judged by find an AUC of .54 in noise."""
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((160, 4)), np.repeat([1, 0, -1], [20, 20, 120])
+        model = AutoAUCClassifier(
+            prior=0.3, members=["kernels", "processes"], unlabeled_label=-1, random_state=seed
+        )
+        found.append(model.fit(X, y).members_[0].auc_with)
+    # the AUC of 20 and 20 rows scatters by .09: 2.5 standard errors of 40 draws
+    assert np.mean(found) < 0.5 + 2.5 * 0.09 / np.sqrt(40)
+
+
+def test_a_fold_is_weighed_by_the_others():
+    """Row k of the weights is what the rows of other folds give, by hand; k's labels are unseen."""
+    rng = np.random.default_rng(0)
+    codes = np.tile(np.array([1, 0, 0, -1], dtype=np.int8), 30)
+    fold = np.repeat(np.arange(3), 40)
+    scores = rng.standard_normal((120, 3)) + 0.5 * (codes == 1)[:, None]
+    held_out = HeldOut(codes, scores, fold, [scores[fold == k] for k in range(3)])
+    members = [MEMBERS[name] for name in ("kernels", "trees", "boosting")]
+    situation = Situation(30, 60, 30, 3, False)
+    known = ClassPrior.known(0.2)
+    whole, _ = weigh(members, held_out, situation, known)
+    apart = weigh_apart(members, held_out, situation, known, whole)
+    other = codes.copy()
+    other[fold == 1] = np.where(codes[fold == 1] == 1, 0, np.where(codes[fold == 1] == 0, 1, -1))
+    swapped = HeldOut(other, scores, fold, held_out.reference)
+    np.testing.assert_allclose(
+        weigh_apart(members, swapped, situation, known, whole)[1], apart[1], rtol=1e-12
+    )
+    rest = fold != 1
+    alone = HeldOut(codes[rest], scores[rest], fold[rest], held_out.reference)
+    np.testing.assert_allclose(weigh(members, alone, situation, known)[0], apart[1], rtol=1e-12)
+    assert not np.allclose(apart[1], whole)
+    # places: of fold 1's positives among fold 1's reference, both by fold 1's weights
+    total = (scores * apart[1]).sum(axis=1)
+    others = total[fold == 1]
+    expected = [(others < s).mean() / 2 + (others <= s).mean() / 2 for s in total[codes == 1]]
+    mine = (fold == 1)[codes == 1]
+    positive, _ = held_out.places(apart)
+    np.testing.assert_allclose(positive[mine], np.array(expected)[mine])
+    # a class that is in one fold only: nothing to weigh by without it
+    lonely = np.where(fold == 2, codes, np.where(codes == 1, 0, codes)).astype(np.int8)
+    kept = HeldOut(lonely, scores, fold, held_out.reference)
+    np.testing.assert_array_equal(weigh_apart(members, kept, situation, known, whole)[2], whole)
 
 
 def test_trial_weight_by_hand():
     codes = np.array([1, 1, 0, 0, 0, 0], dtype=np.int8)
     good, bad = np.array([3.0, 2.0, 1.0, 0.0, 0.5, 0.2]), np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     behind = np.array([3.0, 0.45, 1.0, 0.0, 0.5, 0.2])  # 6 of 8 pairs in order
-    ahead = HeldOut(codes, np.c_[behind, good], np.zeros(6, dtype=int), [])
+    ahead = HeldOut(codes, np.c_[behind, good], np.zeros(6, dtype=int), [np.zeros((0, 2))])
     assert trial_weight(ahead, np.ones(2), 1, None) == 8.0
     close = np.r_[np.arange(30.0) + 30, np.arange(30.0)]  # one pair of 900 out of order
     close[[0, 59]] = 29.5, 29.7
     many = np.repeat(np.array([1, 0], dtype=np.int8), 30)
-    near = HeldOut(many, np.c_[np.arange(60.0)[::-1], close], np.zeros(60, dtype=int), [])
+    near = HeldOut(
+        many, np.c_[np.arange(60.0)[::-1], close], np.zeros(60, dtype=int), [np.zeros((0, 2))]
+    )
     assert trial_weight(near, np.ones(2), 1, None) == pytest.approx(np.exp(-1 / 900 / 0.05))
     for alone, expected in [(good, 1.0), (bad, 0.0), (behind, 0.0)]:
-        held_out = HeldOut(codes, np.c_[good, alone], np.zeros(6, dtype=int), [])
+        held_out = HeldOut(codes, np.c_[good, alone], np.zeros(6, dtype=int), [np.zeros((0, 2))])
         assert trial_weight(held_out, np.ones(2), 1, None) == pytest.approx(expected)
 
 

@@ -18,7 +18,14 @@ from pnuauc._committee._calibration import TopPositives, calibrate
 from pnuauc._committee._held_out import HeldOut, cross_scores
 from pnuauc._committee._members import MEMBERS, Member, Situation, Training
 from pnuauc._committee._models import Committee, Part
-from pnuauc._committee._ranking import fit_members, seated, situation_of, some_rows, weigh
+from pnuauc._committee._ranking import (
+    fit_members,
+    seated,
+    situation_of,
+    some_rows,
+    weigh,
+    weigh_apart,
+)
 from pnuauc._committee._reasons import Reason, find_reasons
 from pnuauc._committee._views import DenseView, Look, fit_view
 from pnuauc._estimators import choose_risk, training_prior
@@ -169,11 +176,13 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         with progress_bar("AutoAUCClassifier", self.verbose) as tick:
             whole, folds = fit_members([member for member, _ in chosen], training, self.cv, tick)
         self.held_out_ = cross_scores(training, folds) if self.cv else None
-        weights, self.learned_weights_ = weigh(
-            [member for member, _ in chosen], self.held_out_, situation, known
-        )
-        self._seat(chosen, whole, weights, training, known, roles)
-        self.members_ = self._report(chosen, weights, known)
+        members = [member for member, _ in chosen]
+        weights, self.learned_weights_ = weigh(members, self.held_out_, situation, known)
+        apart = None
+        if self.held_out_ is not None:
+            apart = weigh_apart(members, self.held_out_, situation, known, weights)
+        self._seat(chosen, whole, weights, apart, training, known, roles)
+        self.members_ = self._report(chosen, weights, apart, known)
         self.classes_ = roles.classes
         return self
 
@@ -265,6 +274,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         chosen: list[tuple[Member, str]],
         whole: list[tuple[Part, ...]],
         weights: Floats,
+        apart: Floats | None,
         training: Training,
         known: ClassPrior | None,
         roles: Roles,
@@ -277,8 +287,8 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         quantiles = np.quantile(total, np.linspace(0.0, 1.0, _N_QUANTILES))
         share = roles.n_positive / max(roles.n_positive + roles.n_negative, 1)
         calibration = None
-        if self.held_out_ is not None:
-            places = self.held_out_.places(weights)
+        if self.held_out_ is not None and apart is not None:
+            places = self.held_out_.places(apart)
             n_labeled = roles.n_positive + roles.n_negative
             calibration = calibrate(*places, known or ClassPrior.known(share), n_labeled)
         self.scorer_ = Committee(training.look.view, tuple(seats), quantiles, calibration)
@@ -291,13 +301,17 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
         self._typical = _typical(look)
 
     def _report(
-        self, chosen: list[tuple[Member, str]], weights: Floats, known: ClassPrior | None
+        self,
+        chosen: list[tuple[Member, str]],
+        weights: Floats,
+        apart: Floats | None,
+        known: ClassPrior | None,
     ) -> list[MemberReport]:
         reports = []
         for i, (member, why) in enumerate(chosen):
             found: dict[str, float] = {}
-            if self.held_out_ is not None:
-                found = _worth(self.held_out_, weights, i, known)
+            if self.held_out_ is not None and apart is not None:
+                found = _worth(self.held_out_, apart, i, known)
             reports.append(MemberReport(member.name, why, float(weights[i]), **found))
         return reports
 
@@ -422,8 +436,8 @@ def _typical(look: Look) -> Floats | None:
 def _worth(
     held_out: HeldOut, weights: Floats, i: int, known: ClassPrior | None
 ) -> dict[str, float]:
-    alone, rest = np.zeros(len(weights)), weights.copy()
-    alone[i], rest[i] = 1.0, 0.0
+    alone, rest = np.zeros_like(weights), weights.copy()
+    alone[:, i], rest[:, i] = 1.0, 0.0
     value, error = held_out.auc(alone, known)
     return {
         "auc": value,

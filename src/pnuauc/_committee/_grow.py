@@ -1,4 +1,4 @@
-"""Extremely randomised trees by scikit-learn, each on rows of its own."""
+"""Randomised trees by scikit-learn, each on rows of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.tree import ExtraTreeRegressor
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from pnuauc._committee._forest import Forest
 
@@ -23,18 +23,21 @@ def grow_trees(
     codes: NDArray[Any],
     rng: np.random.RandomState,
     leaf: int = 1,
+    *,
+    best: bool = False,
 ) -> Forest:
     """One tree for each sample; the score is the mean share of positives in the leaves reached.
 
     Parameters
     ----------
     X : ndarray, shape (n, d), NaN allowed
-    samples : for each tree the numbers of its rows
+    samples : for each tree the numbers of its rows, a row perhaps more than once
     codes : ndarray, shape (n,), 1 or 0
     rng : RandomState
     leaf : least rows of a leaf
+    best : whether a column is split at its best place instead of a random one
     """
-    return Forest.from_trees(scikit_trees(X, samples, codes, rng, leaf))
+    return Forest.from_trees(scikit_trees(X, samples, codes, rng, leaf, best=best))
 
 
 def scikit_trees(
@@ -43,19 +46,33 @@ def scikit_trees(
     codes: NDArray[Any],
     rng: np.random.RandomState,
     leaf: int = 1,
+    *,
+    best: bool = False,
 ) -> list[Any]:
     """The same trees as scikit-learn's Tree objects.
 
-    Those of ``ExtraTreesClassifier``: the variance of a 0/1 target is half its Gini impurity, so
-    that a regression tree makes the same splits and its leaves hold the share of class 1. That
-    class clones and checks once a tree; here one estimator is fitted again and again.
+    Those of ``ExtraTreesClassifier``, with ``best`` those of ``RandomForestClassifier``: the
+    variance of a 0/1 target is half its Gini impurity, so that a regression tree makes the same
+    splits and its leaves hold the share of class 1. These classes clone and check once a tree;
+    here one estimator is fitted again and again.
     """
     X = np.ascontiguousarray(X, dtype=np.float32)
     target = np.asarray(codes, dtype=np.float64)[:, None]
-    tree = ExtraTreeRegressor(max_features="sqrt", min_samples_leaf=leaf, random_state=rng)
-    missing = bool(np.isnan(X).any())  # only a checking fit looks where they are
+    kind = DecisionTreeRegressor if best else ExtraTreeRegressor
+    tree = kind(max_features="sqrt", min_samples_leaf=leaf, random_state=rng)
+    # `fit` would check each tree's rows anew, half of the time of a small tree; this is the way
+    # that scikit-learn's own forests take
+    gaps = np.isnan(X)
+    missing = bool(gaps.any())
     trees = []
     with config_context(skip_parameter_validation=True):
         for rows in samples:
-            trees.append(tree.fit(X[rows], target[rows], check_input=missing).tree_)
+            mask = gaps[rows].any(axis=0) if missing else None
+            tree._fit(
+                X[rows],
+                target[rows],
+                check_input=False,
+                missing_values_in_feature_mask=mask if mask is not None and mask.any() else None,
+            )
+            trees.append(tree.tree_)
     return trees

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +16,14 @@ from pnuauc._prior import ClassPrior
 from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate
 
-__all__ = ["HeldOut", "cross_scores", "leaning_weights", "learned_weights", "trial_weight"]
+__all__ = [
+    "HeldOut",
+    "cross_scores",
+    "in_all",
+    "leaning_weights",
+    "learned_weights",
+    "trial_weight",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -26,7 +33,7 @@ _PULL = 10.0
 _TOLERANCE, _LEAST, _MOST = 0.05, 0.1, 8.0
 #: AUC that a member must be ahead of the mean for e times its weight while labels are few, and the
 #: largest power of e.
-_LEANING, _MOST_LEANING = 0.15, 2.0
+_LEANING, _MOST_LEANING = 0.08, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +56,33 @@ class HeldOut:
     fold: NDArray[np.intp]
     reference: list[Floats]
 
+    @property
+    def n_folds(self) -> int:
+        return len(self.reference)
+
+    def without(self, fold: int) -> HeldOut:
+        """The same less one fold's rows; the other folds keep their numbers."""
+        rest = self.fold != fold
+        return replace(self, codes=self.codes[rest], scores=self.scores[rest], fold=self.fold[rest])
+
+    def sums(self, weights: Floats) -> Floats:
+        """Weighted sums of the members' scores, shape (m,).
+
+        weights : ndarray, shape (n_folds, n_members)
+            For each fold those that its rows took no part in, or the same row again and again.
+        """
+        return np.asarray((self.scores * weights[self.fold]).sum(axis=1))
+
     def places(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Share of unlabelled rows that score lower, of held-out positives and negatives."""
-        total = self.scores @ weights
+        """Share of unlabelled rows that score lower, of held-out positives and negatives.
+
+        weights : as for :meth:`sums`
+        """
+        total = self.sums(weights)
         found: dict[int, list[Floats]] = {1: [], 0: []}
         for k, reference in enumerate(self.reference):
-            others = np.sort(reference @ weights)
+            # summed as in `sums`, so that equal rows tie
+            others = np.sort((reference * weights[k]).sum(axis=1))
             for code in (1, 0):
                 mine = total[(self.fold == k) & (self.codes == code)]
                 below = np.searchsorted(others, mine, "left") + np.searchsorted(
@@ -65,8 +93,8 @@ class HeldOut:
         return np.concatenate(found[1]), np.concatenate(found[0])
 
     def auc(self, weights: Floats, prior: ClassPrior | None) -> tuple[float, float]:
-        """Held-out AUC of the weighted sum, and its standard error."""
-        estimate = auc_estimate(Roles(self.codes), self.scores @ weights, prior)
+        """Held-out AUC of the weighted sum, and its standard error; weights as for :meth:`sums`."""
+        estimate = auc_estimate(Roles(self.codes), self.sums(weights), prior)
         return float(estimate.value), float(estimate.std_error)
 
 
@@ -113,7 +141,7 @@ def _without_unlabeled(found: HeldOut) -> HeldOut:
     """Labelled rows alone: all of them, held out, are what places are counted among."""
     centre, spread = _standard(found.scores)
     scores = (found.scores - centre) / spread
-    return HeldOut(found.codes, scores, np.zeros(len(scores), dtype=np.intp), [scores])
+    return HeldOut(found.codes, scores, found.fold, [scores] * found.n_folds)
 
 
 def _thinned(rows: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
@@ -126,6 +154,11 @@ def _standard(scores: Floats) -> tuple[Floats, Floats]:
     return scores.mean(axis=0), np.where(spread > 0, spread, 1.0)
 
 
+def in_all(held_out: HeldOut, weights: Floats) -> Floats:
+    """The same weights in every fold, shape (n_folds, n_members)."""
+    return np.tile(weights, (held_out.n_folds, 1))
+
+
 def leaning_weights(
     held_out: HeldOut, weights: Floats, tried: list[int], prior: ClassPrior | None
 ) -> Floats:
@@ -135,7 +168,8 @@ def leaning_weights(
     keeps its weight, one that fails on this table has little of it. Those ``tried`` are left alone.
     """
     others = [i for i in range(len(weights)) if i not in tried]
-    auc = np.array([held_out.auc(np.eye(len(weights))[i], prior)[0] for i in others])
+    alone = np.eye(len(weights))
+    auc = np.array([held_out.auc(in_all(held_out, alone[i]), prior)[0] for i in others])
     lean = np.clip((auc - auc.mean()) / _LEANING, -_MOST_LEANING, _MOST_LEANING)
     out = weights.copy()
     out[others] *= np.exp(lean)
@@ -150,7 +184,8 @@ def trial_weight(held_out: HeldOut, weights: Floats, i: int, prior: ClassPrior |
     """
     alone, rest = np.zeros(len(weights)), weights.copy()
     alone[i], rest[i] = 1.0, 0.0
-    gap = held_out.auc(alone, prior)[0] - held_out.auc(rest, prior)[0]
+    ours, theirs = (held_out.auc(in_all(held_out, w), prior)[0] for w in (alone, rest))
+    gap = ours - theirs
     weight = min(float(np.exp(gap / _TOLERANCE)), _MOST)
     return weight if weight >= _LEAST else 0.0
 

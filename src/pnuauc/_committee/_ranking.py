@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from pnuauc._committee._held_out import (
     HeldOut,
     cross_scores,
+    in_all,
     leaning_weights,
     learned_weights,
     trial_weight,
@@ -24,7 +25,15 @@ from pnuauc._committee._views import Look
 from pnuauc._prior import ClassPrior
 from pnuauc.labels import Roles
 
-__all__ = ["RankingOnly", "fit_members", "seated", "situation_of", "some_rows", "weigh"]
+__all__ = [
+    "RankingOnly",
+    "fit_members",
+    "seated",
+    "situation_of",
+    "some_rows",
+    "weigh",
+    "weigh_apart",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Parts: TypeAlias = tuple[Part, ...]
@@ -88,11 +97,33 @@ def weigh(
         return weights, False
     if situation.many:
         return learned_weights(held_out), True
+    if known is not None and known.identified:
+        known = ClassPrior.known(known.value)  # members are compared, no interval is asked for
     if situation.leans:
         weights = leaning_weights(held_out, weights, tried, known)
     for i in tried:
         weights[i] = trial_weight(held_out, weights, i, known)
     return weights, True
+
+
+def weigh_apart(
+    members: Sequence[Member],
+    held_out: HeldOut,
+    situation: Situation,
+    known: ClassPrior | None,
+    weights: Floats,
+) -> Floats:
+    """For each fold the weights that the other folds' rows give, shape (n_folds, n_members).
+
+    Weights that leaned on a row flatter it: what is said of the committee's held-out scores
+    (places, AUCs) rests on these. A fold without which a class is gone keeps ``weights``.
+    """
+    apart = in_all(held_out, weights)
+    for k in range(held_out.n_folds):
+        rest = held_out.without(k)
+        if {0, 1} <= set(rest.codes.tolist()):
+            apart[k] = weigh(members, rest, situation, known)[0]
+    return apart
 
 
 def seated(

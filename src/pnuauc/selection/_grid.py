@@ -210,10 +210,10 @@ class TrainedGrid:
         """
         criterion = self.judge(validation)
         if selection == "paper":
-            return ChosenModel(self, criterion, pick(criterion.mean, self.candidates), None)
-        choice = average(criterion, self.candidates, temperature)
+            return ChosenModel(self, criterion, lambda c: pick(c.mean, self.candidates), None)
         gain = held_out_gain(criterion, self.candidates, temperature)
-        return ChosenModel(self, criterion, choice, gain)
+        decide = functools.partial(average, candidates=self.candidates, temperature=temperature)
+        return ChosenModel(self, criterion, decide, gain)
 
     def judge(self, validation: str) -> Criterion:
         """One validation risk per candidate and fold."""
@@ -294,7 +294,7 @@ class ChosenModel(ShownAsTable):
 
     grid: TrainedGrid
     criterion: Criterion
-    choice: Choice
+    decide: Callable[[Criterion], Choice]
     gain: Gain | None
 
     def _shown(self) -> list[tuple[str, Any]]:
@@ -303,28 +303,39 @@ class ChosenModel(ShownAsTable):
         return list(shown.items())
 
     @functools.cached_property
+    def choice(self) -> Choice:
+        """The kept candidates and their weights, by all folds."""
+        return self.decide(self.criterion)
+
+    @functools.cached_property
     def _fitted(self) -> Fitted:
         return self.grid.fit_all(self.choice.kept)
 
     @functools.cached_property
     def model(self) -> LinearModel:
         """sum_c weight_c w_c / spread_c, per scale; only the kept scales are kept."""
-        return self._combined(self._fitted)
+        return self._combined(self._fitted, self.choice)
 
     def fold_models(self) -> list[LinearModel]:
-        """The same candidates with the same weights, trained without each fold in turn.
+        """For each fold the candidates trained without it, kept and weighted by the other folds.
 
-        Their scores of a fold's rows are held out but for the weights, which rest on all folds:
-        cheap, and next to honest where many candidates are averaged.
+        Weights by all folds would have seen the rows that these models are judged by: on covtype
+        with 10 and 40 labels the held-out AUC was five points too high by that. No fit is needed,
+        since every candidate was trained without every fold.
         """
-        return [self._combined(f.take(self.choice.kept)) for f in self.grid.fitted]
+        models = []
+        for k, fitted in enumerate(self.grid.fitted):
+            rest = self.criterion.without(k)
+            choice = self.choice if np.isnan(rest.mean).all() else self.decide(rest)
+            models.append(self._combined(fitted.take(choice.kept), choice))
+        return models
 
-    def _combined(self, fitted: Fitted) -> LinearModel:
-        kept = self.choice.kept
+    def _combined(self, fitted: Fitted, choice: Choice) -> LinearModel:
+        kept = choice.kept
         scale = np.unravel_index(kept, self.grid.shape)[0]
         # one candidate keeps its own scale; several are brought to one scale first
         spread = np.where(fitted.spread > 0, fitted.spread, 1.0) if len(kept) > 1 else 1.0
-        shares = (self.choice.weights / spread)[:, None] * fitted.coef
+        shares = (choice.weights / spread)[:, None] * fitted.coef
         wanted = np.unique(scale)
         coef = np.concatenate([shares[scale == j].sum(axis=0) for j in wanted])
         basis = self.grid.basis.keep(wanted.tolist())
