@@ -33,16 +33,15 @@ Floats: TypeAlias = NDArray[np.float64]
 _SHIFTS = np.concatenate([np.arange(0.0, 3.0, 0.25), np.arange(3.0, 6.1, 0.5)])
 _MISSED = np.array([0.0, 0.03, 0.08, 0.16, 0.3, 0.45])
 _PASSED = np.array([0.0, 0.005, 0.015, 0.04, 0.1])
-#: Belief in few exceptions, as exponential laws with these means.
-_MEAN_MISSED, _MEAN_PASSED = 0.15, 0.03
-#: Belief in a shift that is not far above 0: a half normal law of this spread.
-_SHIFT_SPREAD = 2.0
+#: Belief in a shift that is not far above 0 and in few exceptions, as exponential laws with these
+#: means; a half normal law of the shift would rule out tables that are nearly solved.
+_MEAN_SHIFT, _MEAN_MISSED, _MEAN_PASSED = 1.0, 0.15, 0.03
 #: Held-out places that count as one: each labelled row also trained the models that placed others.
 _DISCOUNT = 1.4
 #: A fold less, and half the trees, cost the held-out models some of the shift and add exceptions:
 #: what the whole model may have over them, each as likely, up to so many labelled rows; the gain
 #: falls with the root of their number.
-_GAINS, _GAIN_LABELS = ((0.0, 0.0), (0.15, 0.4), (0.3, 0.7)), 100
+_GAINS, _GAIN_LABELS = ((0.0, 0.0), (0.2, 0.5), (0.4, 0.8)), 100
 #: Places at which probabilities are kept: finer at the top, where they are asked for.
 _PLACES = np.concatenate(
     [np.linspace(0.0005, 0.8, 60), 1.0 - np.geomspace(0.2, 2e-5, 81)[1:], [1.0 - 1e-6]]
@@ -243,7 +242,7 @@ def _curves(prior: float, shift: Floats, miss: Floats, passed: Floats) -> Floats
 def _log_belief(shift: Floats, miss: Floats, passed: Floats) -> Floats:
     """Log prior weights of the grid's points, each for the stretch around it."""
     stretches = zip((_SHIFTS, _MISSED, _PASSED), (shift, miss, passed), strict=True)
-    log_weight = -miss / _MEAN_MISSED - passed / _MEAN_PASSED - 0.5 * (shift / _SHIFT_SPREAD) ** 2
+    log_weight = -shift / _MEAN_SHIFT - miss / _MEAN_MISSED - passed / _MEAN_PASSED
     return np.asarray(log_weight + sum(np.log(_stretch(g, values)) for g, values in stretches))
 
 

@@ -55,8 +55,14 @@ class CrossFit:
 
     @property
     def variance_factor(self) -> float:
-        """How much more an estimate scatters than one from as many independent scores."""
-        return CROSS_FIT_VARIANCE * self.copies.design_effect(self.roles)
+        """How much more an estimate scatters than one from as many independent scores.
+
+        With one class labelled only as far as rows are copies: positives that score high by luck
+        also make the prior look small, so that the errors of the two partly cancel, and the
+        prior's uncertainty, which is added as if they did not, is the larger part.
+        """
+        both = bool(self.roles.n_positive and self.roles.n_negative)
+        return (CROSS_FIT_VARIANCE if both else 1.0) * self.copies.design_effect(self.roles)
 
     @property
     def training_share(self) -> float:
