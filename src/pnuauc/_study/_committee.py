@@ -31,6 +31,7 @@ __all__ = [
 _SAID = {
     "kernels": "AUC risk on Gaussians",
     "trees": "randomised trees",
+    "forest": "a random forest",
     "processes": "Gaussian processes",
     "boosting": "gradient boosting",
     "logistic": "logistic regression",

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 MAX_SHUFFLED = 30
 #: Unlabelled rows that they are shuffled among: a fall of the AUC scatters with the labelled rows,
 #: which are far fewer.
-SHUFFLED_UNLABELED = 1000
+SHUFFLED_UNLABELED = 500
 #: Cells that are scored in one call.
 _CALL_CELLS = 1 << 20
 #: Below this a column's values and the scores go neither up nor down together.
