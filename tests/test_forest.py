@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.tree import ExtraTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from pnuauc._committee._forest import Forest
-from pnuauc._committee._grow import grow_trees, scikit_trees
+from pnuauc._committee._grow import grow_trees
 from pnuauc._stored import Parts
 from pnuauc.exceptions import ModelFileError
 
@@ -25,7 +25,7 @@ def test_a_forest_of_arrays_is_scikit_learns(n_labeled, missing):
     y = (X[:n_labeled, 0] + X[:n_labeled, 1] * X[:n_labeled, 2] > 0.5).astype(int)
     if missing:
         X[rng.uniform(size=X.shape) < 0.1] = np.nan
-    trees = scikit_trees(X, [np.arange(n_labeled)] * 20, y, rng)
+    trees = grow_trees(X, [np.arange(n_labeled)] * 20, y, rng)
     shares = np.mean([tree.predict(X.astype(np.float32))[:, 0] for tree in trees], axis=0)
     boosting = HistGradientBoostingClassifier(random_state=0).fit(X[:n_labeled], y)
     pairs = [
@@ -42,20 +42,27 @@ def test_a_forest_of_arrays_is_scikit_learns(n_labeled, missing):
 def small_forest():
     rng = np.random.RandomState(0)
     X = rng.standard_normal((40, 3))
-    return grow_trees(X, [np.arange(40)] * 3, X[:, 0] > 0, rng)
+    return Forest.from_trees(grow_trees(X, [np.arange(40)] * 3, X[:, 0] > 0, rng))
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("best", [False, True])
 @pytest.mark.parametrize("leaf", [1, 4])
-def test_grown_trees_are_those_of_the_classifier(leaf):
+def test_grown_trees_are_those_of_the_classifier(leaf, best, missing):
     """Same seed, same splits; a tie between two splits may be broken by rounding (1 tree in 20)."""
     rng = np.random.RandomState(0)
     X = rng.standard_normal((90, 6)).astype(np.float32)
     codes = (X[:, 0] + rng.standard_normal(90) > 0).astype(int)
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.1] = np.nan
     theirs = np.random.RandomState(3)
-    grown = scikit_trees(X, [np.arange(90)] * 60, codes, np.random.RandomState(3), leaf)
+    samples = [np.arange(90)] * 60
+    grown = grow_trees(X, samples, codes, np.random.RandomState(3), leaf, best=best)
+    kind = DecisionTreeClassifier if best else ExtraTreeClassifier
+    model = kind(max_features="sqrt", min_samples_leaf=leaf, random_state=theirs)
     same = 0
     for tree in grown:
-        single = ExtraTreeClassifier(min_samples_leaf=leaf, random_state=theirs).fit(X, codes).tree_
+        single = model.fit(X, codes).tree_
         same += np.array_equal(tree.feature, single.feature) and np.allclose(
             tree.value[:, 0, 0], single.value[:, 0, 1] / single.value[:, 0].sum(axis=1)
         )
@@ -121,7 +128,7 @@ def test_grown_trees_split_until_leaves_are_pure(seed, missing, width):
         X[rng.uniform(size=X.shape) < 0.2] = np.nan
     codes = (rng.uniform(size=30) < 0.4).astype(int)
     samples = [rng.choice(30, rng.randint(2, 20), replace=False) for _ in range(6)]
-    forest = grow_trees(X, samples, codes, rng)
+    forest = Forest.from_trees(grow_trees(X, samples, codes, rng))
     leaf = forest.left == np.arange(len(forest.left))
     for t, sample in enumerate(samples):
         shares = leaf_shares(forest, X, codes, sample, t)
@@ -144,7 +151,9 @@ def test_compiled_trees_are_the_walked_ones(missing):
     if missing:
         X[rng.uniform(size=X.shape) < 0.2] = np.nan
     samples = [rng.choice(500, 80, replace=False) for _ in range(9)]
-    forest = grow_trees(X, samples, (rng.uniform(size=500) < 0.4).astype(int), rng)
+    forest = Forest.from_trees(
+        grow_trees(X, samples, (rng.uniform(size=500) < 0.4).astype(int), rng)
+    )
     assert forest._compiled is not None
     np.testing.assert_allclose(forest.score(X), forest._walk(X), atol=1e-14)
     # trees that share a stretch of the list are walked

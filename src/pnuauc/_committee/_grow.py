@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from pnuauc._committee._forest import Forest
-
-__all__ = ["grow_trees", "scikit_trees"]
+__all__ = ["grow_trees"]
 
 Ints: TypeAlias = NDArray[np.intp]
 
@@ -25,8 +23,13 @@ def grow_trees(
     leaf: int = 1,
     *,
     best: bool = False,
-) -> Forest:
-    """One tree for each sample; the score is the mean share of positives in the leaves reached.
+) -> list[Any]:
+    """One tree for each sample, scikit-learn's Tree objects.
+
+    Those of ``ExtraTreesClassifier``, with ``best`` those of ``RandomForestClassifier``: the
+    variance of a 0/1 target is half its Gini impurity, so that a regression tree makes the same
+    splits and its leaves hold the share of class 1. These classes clone and check once a tree;
+    here one estimator is fitted again and again.
 
     Parameters
     ----------
@@ -36,25 +39,6 @@ def grow_trees(
     rng : RandomState
     leaf : least rows of a leaf
     best : whether a column is split at its best place instead of a random one
-    """
-    return Forest.from_trees(scikit_trees(X, samples, codes, rng, leaf, best=best))
-
-
-def scikit_trees(
-    X: NDArray[Any],
-    samples: Sequence[Ints],
-    codes: NDArray[Any],
-    rng: np.random.RandomState,
-    leaf: int = 1,
-    *,
-    best: bool = False,
-) -> list[Any]:
-    """The same trees as scikit-learn's Tree objects.
-
-    Those of ``ExtraTreesClassifier``, with ``best`` those of ``RandomForestClassifier``: the
-    variance of a 0/1 target is half its Gini impurity, so that a regression tree makes the same
-    splits and its leaves hold the share of class 1. These classes clone and check once a tree;
-    here one estimator is fitted again and again.
     """
     X = np.ascontiguousarray(X, dtype=np.float32)
     target = np.asarray(codes, dtype=np.float64)[:, None]

@@ -261,8 +261,8 @@ class Trees(Member):
         else:
             rows, codes, samples = _against_draws(rows, codes, training.rows("U"), n_trees, rng)
         leaf = max(1, len(samples[0]) // _LEAVES)
-        forest = grow_trees(training.look.take(rows).trees, samples, codes, rng, leaf)
-        return (Part("trees", forest),)
+        trees = grow_trees(training.look.take(rows).trees, samples, codes, rng, leaf)
+        return (Part("trees", Forest.from_trees(trees)),)
 
 
 class BestSplits(Member):
@@ -286,8 +286,8 @@ class BestSplits(Member):
         rows, codes = training.classes()
         n_trees = _N_BEST // (_ROUGHER if training.held_back else 1)
         samples = [rng.randint(0, len(rows), len(rows)) for _ in range(n_trees)]
-        X = training.look.take(rows).splits
-        return (Part("splits", grow_trees(X, samples, codes, rng, best=True)),)
+        trees = grow_trees(training.look.take(rows).splits, samples, codes, rng, best=True)
+        return (Part("splits", Forest.from_trees(trees)),)
 
 
 def _against_draws(

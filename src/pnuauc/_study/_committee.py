@@ -13,7 +13,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from pnuauc._committee import AutoAUCClassifier, RankingOnly
 from pnuauc._committee._forest import Forest
-from pnuauc._committee._grow import scikit_trees
+from pnuauc._committee._grow import grow_trees
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc.baselines import LabeledOnly
@@ -94,7 +94,7 @@ class LabelledTrees(BaseEstimator):
         rows = np.sort(np.concatenate([y.positive, y.negative]))
         samples = [np.arange(len(rows))] * self.n_trees
         rng = np.random.RandomState(self.random_state)
-        self.forest_ = Forest.from_trees(scikit_trees(X[rows], samples, y.codes[rows], rng))
+        self.forest_ = Forest.from_trees(grow_trees(X[rows], samples, y.codes[rows], rng))
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
