@@ -67,6 +67,22 @@ def test_given_weights_are_kept_and_members_without_one_left_out():
     assert list(seats) == ["kernels", "processes"]
 
 
+def test_folds_are_told_as_they_are_done():
+    sample = drawn((9, 40, 60))
+    roles = read_roles(sample.y, unlabeled_label=-1)
+    told = []
+    cross_fit(
+        quietly(committee(members=["trees"])),
+        sample.X,
+        roles,
+        np.arange(len(roles)),
+        n_folds=3,
+        seed=0,
+        tick=lambda name, share: told.append((name, share)),
+    )
+    assert told == [("held-out folds", pytest.approx(k / 3)) for k in range(4)]
+
+
 def test_without_unlabelled_rows_members_and_weights_stay_by_fold():
     sample = drawn((9, 40, 120))
     roles = read_roles(sample.y, unlabeled_label=-1)
