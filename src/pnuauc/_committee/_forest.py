@@ -13,12 +13,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.tree._tree import NODE_DTYPE, Tree
+from sklearn.utils.fixes import parse_version
 
 from pnuauc._stored import Parts, refuse
 
-__all__ = ["Forest"]
+__all__ = ["TAKES_MISSING", "Forest"]
+
+#: Before 1.8 scikit-learn's trees may send a missing cell another way when they predict than when
+#: they grow (48 of 400 small trees): there it stands for a value below all others, in both.
+TAKES_MISSING = parse_version(sklearn.__version__) >= parse_version("1.8")
 
 #: (row, tree) pairs that walk down together: their node numbers stay in the processor's cache.
 _WALKERS = 1 << 16
@@ -77,7 +83,7 @@ class Forest:
                     tree.children_right,
                     tree.feature,
                     tree.threshold,
-                    np.asarray(tree.missing_go_to_left, dtype=bool),
+                    np.asarray(tree.missing_go_to_left, dtype=bool) | (not TAKES_MISSING),
                     np.where(leaf, tree.value[:, 0, 0] / len(trees), 0.0),
                     leaf,
                 )

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
+from pnuauc._committee import _forest
+
 __all__ = ["grow_trees"]
 
 Ints: TypeAlias = NDArray[np.intp]
@@ -48,6 +50,9 @@ def grow_trees(
     # that scikit-learn's own forests take
     gaps = np.isnan(X)
     missing = bool(gaps.any())
+    if missing and not _forest.TAKES_MISSING:
+        X, missing = np.where(gaps, np.fmin.reduce(X, axis=0) - 1.0, X), False
+        X[np.isnan(X)] = 0.0  # columns without a value
     trees = []
     with config_context(skip_parameter_validation=True):
         for rows in samples:
