@@ -17,7 +17,6 @@ from pnuauc._committee._grow import grow_trees
 from pnuauc._stored import Parts
 from pnuauc.exceptions import ModelFileError
 
-
 #: Older trees of scikit-learn are not asked about missing cells.
 MISSING = [False, True] if _forest.TAKES_MISSING else [False]
 
