@@ -80,12 +80,12 @@ def calibration_curve(calibration, i):
 
 
 def test_places_of_refits_count_for_less():
-    """With so many labels that refits lack nothing, seven places of theirs are worth five."""
+    """With so many labels that refits lack nothing, 17 places of theirs are worth ten."""
     rng = np.random.default_rng(0)
     positive, negative = rng.random(8) ** 0.3, rng.random(12)
     prior = ClassPrior.known(0.2)
-    own = calibrate(np.tile(positive, 5), np.tile(negative, 5), prior)
-    held_out = calibrate(np.tile(positive, 7), np.tile(negative, 7), prior, n_labeled=10**14)
+    own = calibrate(np.tile(positive, 10), np.tile(negative, 10), prior)
+    held_out = calibrate(np.tile(positive, 17), np.tile(negative, 17), prior, n_labeled=10**14)
     places = np.linspace(0.01, 0.999, 50)
     np.testing.assert_allclose(held_out.probability(places), own.probability(places), rtol=1e-4)
 

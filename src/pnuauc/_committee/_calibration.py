@@ -37,7 +37,7 @@ _PASSED = np.array([0.0, 0.005, 0.015, 0.04, 0.1])
 #: means; a half normal law of the shift would rule out tables that are nearly solved.
 _MEAN_SHIFT, _MEAN_MISSED, _MEAN_PASSED = 1.0, 0.15, 0.03
 #: Held-out places that count as one: each labelled row also trained the models that placed others.
-_DISCOUNT = 1.4
+_DISCOUNT = 1.7
 #: A fold less, and half the trees, cost the held-out models some of the shift and add exceptions:
 #: what the whole model may have over them, each as likely, up to so many labelled rows; the gain
 #: falls with the root of their number.
