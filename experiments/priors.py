@@ -232,6 +232,7 @@ def intervals(experiment: Experiment, results: Path) -> str:
                 "RMSE": f"{np.sqrt((gap**2).mean()):.3f}",
                 "bias": f"{gap.mean():+.3f}",
                 "identified": f"{cell.identified.mean():.2f}",
+                "covered where identified": f"{cell.covers[cell.identified == 1].mean():.3f}",
             }
         )
     return markdown_table(lines)
