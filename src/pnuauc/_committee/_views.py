@@ -6,6 +6,9 @@
     squashed(x) = z / sqrt(1 + (z / 3)^2), z = filled(x), standardised once more
     components(x) = filled(x)'V                       V the first principal axes of all rows
 
+The yes/no columns of categories are narrower than the others (see ``pnuauc._categories``): all
+levels of a category together weigh as much as one number in distances and principal axes.
+
 This is where unlabelled rows help at no risk: they say how wide a column is and which columns go
 together.
 """
@@ -23,6 +26,7 @@ from scipy import linalg, sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
+from pnuauc._categories import category_weights
 from pnuauc._moments import Moments
 from pnuauc._rows import Block, RowsElsewhere
 from pnuauc._stored import Parts, refuse
@@ -54,9 +58,9 @@ class DenseView:
     Attributes
     ----------
     mean, deviation : ndarray, shape (d,)
-        Of the values that are there.
+        Of the values that are there; the deviation is larger for columns of categories.
     low, span : ndarray, shape (d,)
-        Smallest value and range.
+        Smallest value and range, likewise.
     holes : ndarray of int, shape (h,)
         Columns with missing values; each has an indicator at the end of the filled view.
     hole_mean, hole_deviation : ndarray, shape (h,)
@@ -306,15 +310,16 @@ def _fit_dense(X: NDArray[Any], rng: np.random.RandomState, n_own: int) -> Dense
     holes = np.flatnonzero(gaps.any(axis=0) & ~gaps.all(axis=0))
     hole_mean = gaps[:, holes].mean(axis=0)
     mean, deviation = _moments(X, gaps)
+    weights = category_weights(X)
     empty = gaps.all(axis=0)
     low = np.where(empty, 0.0, np.min(X, axis=0, initial=np.inf, where=~gaps))
     high = np.where(empty, 0.0, np.max(X, axis=0, initial=-np.inf, where=~gaps))
     span = high / 2 - low / 2  # halves: the range of numbers near the largest would overflow
     fields: dict[str, Any] = {
         "mean": mean,
-        "deviation": deviation,
+        "deviation": deviation / weights,
         "low": low,
-        "span": np.where(span > 0, 2 * span, 1.0),
+        "span": np.where(span > 0, 2 * span, 1.0) / weights,
         "holes": holes.astype(np.int64),
         "hole_mean": hole_mean,
         "hole_deviation": np.sqrt(hole_mean * (1 - hole_mean)),
@@ -328,6 +333,7 @@ def _fit_dense(X: NDArray[Any], rng: np.random.RandomState, n_own: int) -> Dense
     z = _squash(filled)
     none = np.zeros(z.shape, dtype=bool)
     fields["squashed_mean"], fields["squashed_deviation"] = _moments(z, none)
+    fields["squashed_deviation"][:d] /= weights
     fields["axes"], fields["lengths"] = _principal_axes(filled, rng)
     return DenseView(**fields)
 

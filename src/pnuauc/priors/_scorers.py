@@ -22,6 +22,7 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.tree import ExtraTreeRegressor
 
+from pnuauc._categories import category_weights
 from pnuauc._row_groups import even_folds, grouped_folds, row_groups
 from pnuauc.labels import Roles
 from pnuauc.priors._distances import cross_sums, squared_distances, within_sums
@@ -107,7 +108,8 @@ def squashed(X: NDArray[Any]) -> Floats:
 
     The scale is the interquartile range over that of a normal law, or the standard deviation where
     that is smaller: columns with a few huge values would otherwise be one spike for distances
-    and for trees that draw thresholds uniformly.
+    and for trees that draw thresholds uniformly. The columns of categories have a deviation below
+    1, so that together they weigh as much as one column a category.
     """
     rows: Floats = X.astype(np.float64)
     # a constant column may have a deviation of rounding errors: compare its ends instead
@@ -119,7 +121,8 @@ def squashed(X: NDArray[Any]) -> Floats:
     rows = np.arcsinh((rows - median) / np.where(scale > 0, scale, 1.0))
     rows -= rows.mean(axis=0)
     deviation = rows.std(axis=0)
-    return rows / np.where(deviation > 0, deviation, 1.0)
+    rows /= np.where(deviation > 0, deviation, 1.0)
+    return rows * category_weights(rows)
 
 
 def usable(families: tuple[str, ...], rows: Rows) -> tuple[str, ...]:
