@@ -90,7 +90,7 @@ def test_a_category_of_noise_costs_the_ranking_little():
 
 
 def test_a_category_of_noise_leaves_the_prior_alone():
-    """Mean width of three intervals: at most 1.35 times that without it (1.75 with each level as a column)."""
+    """Mean width of three intervals: at most 1.35 times that without it (unweighted: 1.75)."""
     tables, y = _with_noise()
     widths = []
     for table in tables:
