@@ -30,10 +30,12 @@ __all__ = [
 
 _SAID = {
     "kernels": "AUC risk on Gaussians",
+    "whitened": "AUC risk on whitened components",
     "trees": "randomised trees",
     "forest": "a random forest",
     "processes": "Gaussian processes",
     "boosting": "gradient boosting",
+    "linear": "a straight logistic regression",
     "logistic": "logistic regression",
     "latent": "logistic regression on latent components",
     "words": "naive Bayes",
