@@ -172,17 +172,34 @@ def test_rank_counts_count_every_row_from_the_top():
     np.testing.assert_allclose(mirrored.edges, 1 - found.edges[::-1])
 
 
-def test_the_shortest_interval_and_the_surprise():
+def test_the_interval_takes_cells_by_support_and_the_surprise():
     edges = np.array([0.0, 0.1, 0.2, 0.4, 1.0])
     weights = np.array([0.1, 0.4, 0.4, 0.1])
-    found = Posterior(edges, weights, np.array([0.25, 0.25, 0.25, 0.25]), weights[None], [])
-    # densities 1, 4, 2, 1/6: the second and third cell hold .8
+    density = weights / np.diff(edges)  # 1, 4, 2, 1/6: the second and third cell hold .8
+    found = Posterior(edges, weights, np.full(4, 0.25), weights[None], [], density)
     assert found.interval(0.75) == (0.1, 0.4)
     assert found.interval(0.85) == (0.0, 0.4)
     assert found.interval(0.3) == (0.1, 0.2)
+    upwards = found._replace(support=np.array([0.0, 1.0, 3.0, 2.0]))
+    assert upwards.interval(0.3) == (0.2, 0.4)
+    assert upwards.interval(0.45) == (0.2, 1.0)
+    assert upwards.interval(0.85) == (0.1, 1.0)
     expected = sum(w * np.log(w / 0.25) for w in weights)
     assert found.surprise() == pytest.approx(expected)
     assert found.shares == pytest.approx([0.05, 0.15, 0.3, 0.7])
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95])
+def test_an_interval_of_several_scorers_is_shorter_by_the_same_factor_at_every_level(level):
+    """Of a normal posterior: ends at z deviations with one scorer, at .88 z with two."""
+    edges = np.linspace(0, 1, 4001)
+    weights = np.diff(stats.norm.cdf(edges, 0.4, 0.05))
+    alone = Posterior(edges, weights, weights, weights[None], [], weights)
+    several = alone._replace(by_scorer=np.array([weights, weights]))
+    z = stats.norm.ppf((1 + level) / 2)
+    for found, errors in ((alone, z), (several, 0.88 * z)):
+        expected = [0.4 - errors * 0.05, 0.4 + errors * 0.05]
+        assert found.interval(level) == pytest.approx(expected, abs=4e-4)
 
 
 def test_beliefs_have_the_moments_of_their_interval():

@@ -19,9 +19,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
-from pnuauc.priors._belief import Belief
+from pnuauc.priors._belief import Belief, Blend
 
 __all__ = ["Posterior", "RankCounts", "Shape", "posterior", "rank_counts"]
 
@@ -29,8 +29,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Range: TypeAlias = tuple[float, float]
 
 #: Scorers that err apart count as one in the posterior of several (see :func:`posterior`), so it is
-#: wider than its error: an interval of level L takes L to this power of it (docs/priors.md).
-_CAUTION = 1.3
+#: wider than its error: errors are this share of its width (docs/priors.md).
+_ERROR_OF_SEVERAL = 0.88
 _N_BINS = 32
 #: mu / sqrt((1 + sigma^2) / 2), which stays the same when P and N are swapped; flat on this range.
 _SHIFT_RANGE = (0.05, 5.05)
@@ -56,6 +56,10 @@ class RankCounts(NamedTuple):
     positive: Floats
     negative: Floats
     unlabeled: Floats
+
+    @property
+    def has_both(self) -> bool:
+        return bool(self.positive.any() and self.negative.any())
 
     def pooled_share(self, shares: Floats) -> Floats:
         """t* of the pool for shares t of U."""
@@ -90,6 +94,7 @@ class Posterior(NamedTuple):
     belief : shape (n,), what the cells had before the data; sums to one or less
     by_scorer : shape (n_scorers, n), the posterior from every scorer alone
     best : Shape of the largest posterior density, one for each scorer
+    support : shape (n,), cells with more of it enter an interval first
     """
 
     edges: Floats
@@ -97,21 +102,23 @@ class Posterior(NamedTuple):
     belief: Floats
     by_scorer: Floats
     best: list[Shape]
+    support: Floats
 
     @property
     def shares(self) -> Floats:
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The shortest interval of probability ``level``, or of several scorers ``level ** 1.3``.
+        """The hull of the cells of most support that have the probability ``level`` together.
 
-        It is the hull of the cells of highest density: unlike equal tails it reaches 0 (or 1) where
-        the posterior is highest there.
+        Of several scorers 2 Phi(.88 z) - 1 with z = Phi^-1((1 + level) / 2): ends that lie z errors
+        apart from the middle of a normal posterior lie .88 z of its deviations from it.
         """
-        density = self.weights / np.diff(self.edges)
-        order = np.argsort(-density, kind="stable")
-        mass = level**_CAUTION if len(self.by_scorer) > 1 else level
-        kept = order[: int(np.searchsorted(np.cumsum(self.weights[order]), mass)) + 1]
+        several = len(self.by_scorer) > 1
+        errors = float(ndtri((1 + level) / 2)) * (_ERROR_OF_SEVERAL if several else 1.0)
+        order = np.argsort(-self.support, kind="stable")
+        needed = np.searchsorted(np.cumsum(self.weights[order]), 2 * ndtr(errors) - 1)
+        kept = order[: int(needed) + 1]
         return float(self.edges[kept.min()]), float(self.edges[kept.max() + 1])
 
     def surprise(self) -> float:
@@ -147,6 +154,11 @@ def posterior(counts: list[RankCounts], belief: Belief, *, spread_sd: float = 0.
     thing with its own error, so their sum would be too sure), and the result is multiplied by the
     belief.
 
+    An interval takes shares in the order of their density: it is the shortest one. With P and N and
+    a belief that nobody stated (``Blend``) it takes them in the order of their likelihood instead:
+    such a belief says how much a share weighs, not which of two shares fits the rows better.
+    With one class the likelihood is nearly flat where the classes overlap, and its order is noise.
+
     Parameters
     ----------
     counts : list of RankCounts
@@ -166,8 +178,11 @@ def posterior(counts: list[RankCounts], belief: Belief, *, spread_sd: float = 0.
     log_likelihood = np.array([np.interp(middle, coarse, one) for one in flat])
     masses = belief.masses(edges)
     alone = np.array([_scaled(one, masses) for one in log_likelihood])
-    together = _scaled(log_likelihood.mean(axis=0), masses)
-    return Posterior(edges, together, masses, alone, best)
+    averaged = log_likelihood.mean(axis=0)
+    together = _scaled(averaged, masses)
+    by_likelihood = counts[0].has_both and isinstance(belief, Blend)
+    support = averaged if by_likelihood else together / np.diff(edges)
+    return Posterior(edges, together, masses, alone, best, support)
 
 
 def _scaled(log_likelihood: Floats, masses: Floats) -> Floats:

@@ -67,8 +67,10 @@ class PlacementPrior(BasePrior):
     max_rows : int or None
         At most so many rows of each role, drawn at random, are used.
     level : float
-        Level of ``interval_``: the shortest interval of that posterior probability, somewhat less
-        of it with several scorers, whose posterior is wider than its error (docs/priors.md).
+        Level of ``interval_``: an interval of that posterior probability, somewhat less of it with
+        several scorers, whose posterior is wider than its error. It takes shares in the order of
+        their posterior density (the shortest interval), or, with P and N and no belief of yours, in
+        the order of their likelihood (docs/priors.md).
     on_unidentified : {"raise", "warn", "ignore"}
         What to do when the labelled rows say nothing: the posterior is the belief once more.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
