@@ -67,7 +67,9 @@ def measure(name: str, n: int, d: int, labels: tuple[int, int], words: bool) -> 
     rows = X[np.resize(np.arange(X.shape[0]), 50_000)]
     found["rate"] = _rate(ranker.decision_function, rows)
     if name == "committee" and not words:
-        seats = tuple(s for s in ranker.scorer_.seats if s.name not in ("trees", "forest", "boosting"))
+        seats = tuple(
+            s for s in ranker.scorer_.seats if s.name not in ("trees", "forest", "boosting")
+        )
         found["rest"] = _rate(replace(ranker.scorer_, seats=seats).score, rows)
     if all(labels) and not words:
         known = ~np.isnan(y)
