@@ -410,16 +410,16 @@ class Patience:
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self.seconds = seconds
-        self._allow(120)  # for importing and collecting
+        self._allow(60)  # for importing and collecting
 
     def pytest_runtest_setup(self, item: Any) -> None:
-        self._allow(30 + 5 * self.seconds.get(item.nodeid, 30))
+        self._allow(10 + 5 * self.seconds.get(item.nodeid, 30))
 
     @staticmethod
     def _allow(seconds: float) -> None:
-        """Processor time, as the machine may be busy; and ten times that of waiting."""
+        """Processor time, as the machine may be busy; and five times that of waiting."""
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        signal.alarm(int(10 * seconds))
+        signal.alarm(int(5 * seconds))
 
 
 def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace) -> None:
