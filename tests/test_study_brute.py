@@ -352,7 +352,7 @@ def test_ids_name_the_file_where_there_are_several():
     ("n_words", "n", "told"), [(19, 20, True), (17, 20, False), (19, 19, False)]
 )
 def test_files_that_write_a_column_otherwise_are_named(n_words, n, told):
-    """Nine tenths numbers in one, more than nine tenths words in the other, of at least twenty cells."""
+    """Nearly all numbers in one and nearly all words in the other, of at least twenty cells."""
     words = ["w"] * n_words + ["7"] * (n - n_words)
     drawn = SimpleNamespace(
         table=pa.table({"c": ["1"] * 18 + ["x", "y"] + words}), part=np.repeat([0, 1], [20, n])

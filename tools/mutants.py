@@ -231,7 +231,7 @@ def _nodes(
         if field in ("annotation", "returns", "decorator_list", "type_params"):
             continue
         for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if not isinstance(child, ast.AST) or _is_words(child):
+            if not isinstance(child, ast.AST) or _is_words(child) or _is_quiet(child):
                 continue
             inside = function
             if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
@@ -248,6 +248,10 @@ def _span(node: ast.stmt) -> tuple[int, int]:
     if isinstance(node, (ast.If, ast.For, ast.While, ast.With)):
         return node.lineno, max(node.lineno, node.body[0].lineno - 1)
     return node.lineno, node.end_lineno or node.lineno
+
+
+def _is_quiet(node: ast.AST) -> bool:
+    return isinstance(node, ast.keyword) and node.arg in QUIET
 
 
 def _is_words(node: ast.AST) -> bool:
@@ -429,9 +433,11 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
     found.sort(key=lambda m: hashlib.sha256(seed + m[0].id.encode()).digest())
     trials = [t for t in read(RESULTS) if (t["room"], t["seed"]) == (room, options.seed)]
     last = {trial["id"]: trial["status"] for trial in trials}
-    again = ("survived",) if options.again else ()
     sample = found[: options.sample]
-    due = [(m, source) for m, source in sample if last.get(m.id) in (None, *again)]
+    if options.again:
+        due = [(m, source) for m, source in found if last.get(m.id) == "survived"]
+    else:
+        due = [(m, source) for m, source in sample if m.id not in last]
     print(f"{room}: {len(found)} possible, {len(sample)} in the sample, {len(due)} to try.")
     if not due:
         return
