@@ -302,12 +302,12 @@ def test_values_of_several_types_in_one_column_are_text():
 
 
 def test_types_that_arrow_stores_but_cannot_compute_with():
-    words = ["a", None, "b"]
+    words, halves = ["a", None, "b"], [np.float16(1.5), None, np.float16(2)]
     arrays = {
-        "view": pa.array(words, pa.string_view()), "half": pa.array([1.5, None, 2], pa.float16()),
+        "view": pa.array(words, pa.string_view()), "half": pa.array(halves, pa.float16()),
         "runs": pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["a", "b"])),
         "half runs": pa.RunEndEncodedArray.from_arrays(
-            [2, 3], pa.array([1.5, 2.0], pa.float16())
+            [2, 3], pa.array(np.array([1.5, 2.0], np.float16))
         ),
         "shelf": pa.array(words).dictionary_encode(), "plain": pa.array([1, 2, 3]),
         "bytes": pa.array([b"a", None, b"b"], pa.binary_view()),
