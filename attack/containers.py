@@ -49,7 +49,7 @@ def join(
 
 
 def sealed(text: bytes, blobs: bytes = b"", version: int = 2) -> bytes:
-    """Any manifest and any bytes in the clothes of a model file."""
+    """Any manifest and any bytes, framed as a model file."""
     text += b" " * (-len(text) % 8)
     body = struct.pack("<8sII", MAGIC, version, len(text)) + text + blobs
     return body + hashlib.sha256(body).digest()

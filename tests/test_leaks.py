@@ -7,11 +7,16 @@ import os
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 from pnuauc.datasets import DENSE, load, sample_pnu
-from pnuauc.io import TableEncoder
+from pnuauc.io import TableEncoder, _leaks
+from pnuauc.io._columns import Column
 from pnuauc.io._leaks import find_leaks
 from pnuauc.labels import Roles
+from tests.conftest import wins
+
+RNG = np.random.default_rng(8)
 
 
 def honest(seed, n_p=50, n_n=100, n_u=1500, prior=0.1, n_columns=6, shift=0.8):
@@ -91,3 +96,207 @@ def test_at_most_one_benchmark_set_in_fifteen_raises_an_alarm(n):
             if named(columns, Roles(sample.y.astype(np.int8)))[0]:
                 alarmed.add(name)
     assert len(alarmed) <= 1
+
+
+# ---------------------------------------------------------------------------- parts
+
+
+@pytest.mark.parametrize("digits", [0, 3])
+def test_shares_of_pairs_won(digits):
+    a, b = np.round(RNG.normal(0.5, 1, 30), digits), np.round(RNG.normal(size=40), digits)
+    assert _leaks._wins(a, b) == pytest.approx(wins(a, b).mean(), abs=1e-12)
+    assert np.isnan(_leaks._wins(a[:4], b))
+    assert np.isnan(_leaks._wins(a, b[:4]))
+    assert _leaks._wins(a[:5], b[:5]) == pytest.approx(wins(a[:5], b[:5]).mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("digits", [0, 6])
+def test_the_error_of_a_share_when_nothing_separates(digits):
+    """Against 4,000 shuffles: within 5%."""
+    values = np.round(RNG.normal(size=50), digits)
+    shares = []
+    for _ in range(4000):
+        mixed = RNG.permutation(values)
+        shares.append(_leaks._wins(mixed[:20], mixed[20:]))
+    assert _leaks._null_error(values[:20], values[20:]) == pytest.approx(np.std(shares), rel=0.05)
+    exact = stats.mannwhitneyu(values[:20], values[20:], method="asymptotic", use_continuity=False)
+    z = (_leaks._wins(values[:20], values[20:]) - 0.5) / _leaks._null_error(
+        values[:20], values[20:]
+    )
+    assert 2 * stats.norm.sf(abs(z)) == pytest.approx(exact.pvalue, abs=0.01)
+
+
+def roles_of(n_p, n_n, n_u):
+    return Roles(np.repeat(np.array([1, 0, -1], np.int8), [n_p, n_n, n_u]))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "names"),
+    [
+        ((5, 5, 5), ["positive", "negative", "labelled"]), ((4, 5, 5), ["negative", "labelled"]),
+        ((5, 4, 5), ["positive", "labelled"]), ((5, 0, 5), ["positive", "labelled"]),
+        ((5, 5, 4), ["positive", "negative"]), ((5, 5, 0), ["positive"]), ((4, 0, 9), []),
+    ],
+)  # fmt: skip
+def test_groups_that_may_be_set_apart(sizes, names):
+    """At least five rows inside and outside; without U only P is asked about."""
+    roles = roles_of(*sizes)
+    found = _leaks._groups(roles)
+    assert [name.split()[1] for name in found] == names
+    masks = {"positive": roles.codes == 1, "negative": roles.codes == 0,
+             "labelled": roles.codes >= 0}  # fmt: skip
+    for name, mask in found.items():
+        np.testing.assert_array_equal(mask, masks[name.split()[1]])
+
+
+NUMBER, WORD = Column("c", "number", "double"), Column("c", "category", "string")
+
+
+def apart(column, values, roles):
+    return _leaks._separates(column, pa.array(values, from_pandas=True), _leaks._groups(roles))
+
+
+def test_a_threshold_sets_rows_apart():
+    roles = roles_of(6, 6, 6)
+    low, high = np.arange(6.0), np.arange(6.0) + 10
+    mixed = np.arange(6.0) * 2
+    assert apart(NUMBER, np.r_[high, low, mixed / 2], roles) == "the positive rows"
+    assert apart(NUMBER, np.r_[-high, low, mixed / 2], roles) == "the positive rows"
+    assert apart(NUMBER, np.r_[low, high, mixed / 2], roles) == "the negative rows"
+    assert apart(NUMBER, np.r_[high, high + 1, low], roles) == "the labelled rows"
+    # an equal value on both sides is no separation
+    assert apart(NUMBER, np.r_[low + 5, low, mixed / 2], roles) is None
+    assert apart(NUMBER, np.r_[low - 5, low, mixed / 2], roles) is None
+    # some positives without a value: what is missing may lie anywhere
+    gap = np.r_[high, low, low]
+    gap[0] = np.nan
+    assert apart(NUMBER, gap, roles) is None
+    gap = np.r_[high, low, low]
+    gap[8] = np.nan
+    assert apart(NUMBER, gap, roles) == "the positive rows"
+
+
+@pytest.mark.parametrize("filled", [True, False])
+def test_filled_cells_set_rows_apart(filled):
+    roles = roles_of(6, 6, 6)
+    inside = roles.codes == 1
+    cells = np.where(inside == filled, RNG.normal(size=18), np.nan)
+    assert apart(NUMBER, cells, roles) == "the positive rows (by which cells are filled)"
+
+
+def test_categories_set_rows_apart_if_they_repeat():
+    roles = roles_of(6, 6, 6)
+    assert apart(WORD, [*"xxyyzz", *"ab" * 6], roles) == "the positive rows"
+    assert apart(WORD, [*"xxyyzw", *"ab" * 6], roles) is None  # four words in six rows
+    assert apart(WORD, [*"xxyyza", *"ab" * 6], roles) is None
+
+
+def test_orders_that_a_column_gives():
+    roles = roles_of(10, 10, 20)
+    gap = np.r_[np.nan, np.arange(39.0)]
+    found = _leaks._orderings(NUMBER, pa.array(gap, from_pandas=True), roles)
+    np.testing.assert_array_equal(found, [~np.isnan(gap), gap])
+    whole = _leaks._orderings(NUMBER, pa.array(np.arange(40.0)), roles)
+    np.testing.assert_array_equal(whole, [np.arange(40.0)])
+    assert len(_leaks._orderings(WORD, pa.array(["a", "b"] * 20), roles)) == 1
+    assert len(_leaks._orderings(WORD, pa.array(list("abcd") * 10), roles)) == 1
+    assert _leaks._orderings(WORD, pa.array(list("abcde") * 8), roles) == []
+    assert _leaks._orderings(WORD, pa.array(["a"] * 40), roles) == []
+
+
+@pytest.mark.parametrize("sizes", [(8, 10, 22), (0, 18, 22)])
+def test_levels_are_ordered_by_the_other_half(sizes):
+    roles = roles_of(*sizes)
+    level = RNG.integers(0, 3, 40)
+    known = roles.codes == 1 if sizes[0] else roles.codes != 0
+    found = _leaks._by_level(level, roles)
+    for i in range(40):
+        other = np.arange(40) % 2 != i % 2
+        same = other & (level == level[i])
+        expected = (known[same].sum() + known[other].mean()) / (same.sum() + 1)
+        assert found[i] == pytest.approx(expected, abs=1e-12)
+
+
+def test_most_positives_where_no_unlabelled_row_is():
+    """Half of P beyond all but (0.5% of half) of U, counted with three more rows."""
+    roles = roles_of(10, 0, 4000)
+    p, u = np.arange(10.0), np.linspace(-10, -1, 4000)
+    for sign in (1.0, -1.0):
+        assert _leaks._most_where_none(sign * np.r_[p, u], roles)
+    for beyond, told in ((6, True), (7, False)):  # (n + 3) / 4000 < .0025
+        cells = np.r_[p, np.where(np.arange(4000) < beyond, 20.0, u)]
+        assert _leaks._most_where_none(cells, roles) is told
+    assert not _leaks._most_where_none(np.r_[p, u][1:], roles_of(9, 0, 4000))
+    small = roles_of(10, 0, 600)
+    assert not _leaks._most_where_none(np.r_[p, np.full(600, -1.0)], small)  # 3 / 600 = .005
+    assert not _leaks._most_where_none(np.r_[p, u[:599]], roles_of(10, 0, 599))
+    gap = np.r_[np.nan, p, u]
+    assert _leaks._most_where_none(gap, roles_of(11, 0, 4000))
+
+
+def reading(name, pn, *, error=0.01, outside=0.0, pu=np.nan, un=np.nan):
+    return _leaks._Reading(name, pn, pu, un, outside, error)
+
+
+def test_one_column_far_ahead():
+    rest = [reading("b", 0.7), reading("c", 0.4)]
+    (sentence,) = _leaks._far_ahead([reading("a", 0.95), *rest])
+    assert "'a' alone ranks with an AUC of 0.95" in sentence
+    assert "'b', with 0.70" in sentence
+    (sentence,) = _leaks._far_ahead([reading("a", 0.05), *rest])
+    assert "AUC of 0.95" in sentence
+    assert _leaks._far_ahead([reading("a", 0.95), rest[0]]) == []
+    # .85 less two errors, and .8 of a logit before the next
+    assert _leaks._far_ahead([reading("a", 0.88), *rest])
+    assert not _leaks._far_ahead([reading("a", 0.88, error=0.02), *rest])
+    near = 1 / (1 + np.exp(-(np.log(0.93 / 0.07) - 0.8)))
+    assert _leaks._far_ahead([reading("a", 0.95), reading("b", near - 0.01), rest[1]])
+    assert not _leaks._far_ahead([reading("a", 0.95), reading("b", near + 0.01), rest[1]])
+    # the better reading of a column counts, P against U where there is no N
+    twice = [reading("a", 0.6), reading("a", 0.95), *rest]
+    assert "'a' alone" in _leaks._far_ahead(twice)[0]
+    unknown = [reading("a", np.nan, pu=0.95), *rest]
+    assert "'a' alone" in _leaks._far_ahead(unknown)[0]
+    assert "'a' alone" in _leaks._far_ahead([reading("a", np.nan, un=0.95), *rest])[0]
+    assert not _leaks._far_ahead([reading("a", np.nan), *rest, reading("d", 0.5)])
+
+
+def test_unlabelled_rows_beyond_the_labelled_ones():
+    """By .06, five errors, and three times what is usual among the columns."""
+
+    def suspects(*outside, error=0.001):
+        found = _leaks._outside([reading(f"c{k}", 0.6, outside=o, error=error)
+                                 for k, o in enumerate(outside)])  # fmt: skip
+        return [sentence.split("'")[1] for sentence in found]
+
+    assert suspects(0.07, 0.0, 0.0) == ["c0"]
+    assert suspects(0.05, 0.0, 0.0) == []
+    assert suspects(0.07, 0.0, 0.0, error=0.0141) == []
+    assert suspects(0.07, 0.0, 0.0, error=0.0139) == ["c0"]
+    assert suspects(0.1, 0.034, 0.034) == []
+    assert suspects(0.1, 0.033, 0.033) == ["c0"]
+    assert suspects(0.1, 0.2, 0.0, 0.0, 0.0) == ["c1", "c0"]
+    assert _leaks._outside([]) == []
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_readings_of_a_column(sign):
+    """P above N; U below N by 2: the mixture would lie between them."""
+    roles = roles_of(30, 40, 50)
+    p, n, u = RNG.normal(2, 1, 30), RNG.normal(0, 1, 40), RNG.normal(-2, 1, 50)
+    found = _leaks._reading("c", sign * np.r_[np.nan, p[1:], n, u], roles)
+    p = p[1:]
+    assert found.positive_negative == pytest.approx(wins(sign * p, sign * n).mean(), abs=1e-12)
+    assert found.positive_unlabeled == pytest.approx(wins(sign * p, sign * u).mean(), abs=1e-12)
+    assert found.unlabeled_negative == pytest.approx(wins(sign * u, sign * n).mean(), abs=1e-12)
+    assert found.outside == pytest.approx(0.5 - wins(u, n).mean(), abs=1e-12)
+    assert found.error == pytest.approx(_leaks._null_error(n, u))
+    above = _leaks._reading("c", sign * np.r_[p, 0.0, n, u + 6], roles)
+    assert above.outside == pytest.approx(0.5 - wins(np.r_[p, 0.0], u + 6).mean(), abs=1e-12)
+    assert above.error == pytest.approx(_leaks._null_error(np.r_[p, 0.0], u))
+    between = _leaks._reading("c", np.r_[p, 0.0, n, u + 3], roles)
+    assert between.outside == 0.0
+    pair = _leaks._reading("c", np.r_[p, u], roles_of(29, 0, 50))
+    assert np.isnan(pair.positive_negative)
+    assert pair.strength == pytest.approx(abs(wins(p, u).mean() - 0.5), abs=1e-12)
+    assert pair.error == pytest.approx(_leaks._null_error(p, u))

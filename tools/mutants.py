@@ -1,8 +1,8 @@
 """Would the tests notice? One-place changes of the source, and which of them a test kills.
 
-    python tools/mutants.py                    # every room, what is not in build/mutants.jsonl yet
-    python tools/mutants.py metrics risks      # these rooms
-    python tools/mutants.py --again            # survivors once more, after tests were added
+    python tools/mutants.py --seed 7           # a sample of every room, as far as not tried yet
+    python tools/mutants.py metrics --seed 7   # of one room
+    python tools/mutants.py --seed 7 --again   # its survivors once more, after tests were added
     python tools/mutants.py --named            # the changes with a name, chosen for their meaning
     python tools/mutants.py --report           # docs/mutants.md from the results
 
@@ -11,7 +11,8 @@ once under coverage, to learn which tests reach which line. Then a seeded sample
 changes is tried: each is written into a copy of the source, and the tests that reach its statement
 run, the fastest first, until one fails or the time for one change is used up. A change that no
 test notices survives. Survivors that cannot change a result are explained in ``mutants.toml``; the
-others want a test.
+others want a test. Every trial is a line of ``mutants.jsonl``: the first one of a change says what
+the tests were worth when its sample was drawn, the last one what they are worth now.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import contextlib
 import copy
 import functools
 import hashlib
+import importlib
 import itertools
 import json
 import os
@@ -44,8 +46,16 @@ except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib  # type: ignore[import-not-found,no-redef]
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "build" / "mutants.jsonl"
+RESULTS = Path(__file__).with_suffix(".jsonl")
 CACHE = ROOT / "build" / "mutants"
+#: Loaded once, before the children start.
+LIBRARIES = (
+    *("scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.ensemble", "sklearn.linear_model"),
+    *("sklearn.model_selection", "pandas", "polars", "narwhals", "pyarrow.csv", "pyarrow.parquet"),
+    *("typer.testing", "rich.table", "jinja2", "hypothesis.extra.numpy", "openpyxl", "pytest"),
+)
+#: Plugins of pytest that cost time; that of hypothesis also warns of its being loaded before.
+NOT_NEEDED = ("xdist", "cacheprovider", "hypothesispytest", "pytest_cov", "anyio", "faulthandler")
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 
 # --- what is changed ----------------------------------------------------------------------------
@@ -221,7 +231,7 @@ def _nodes(
         if field in ("annotation", "returns", "decorator_list", "type_params"):
             continue
         for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if not isinstance(child, ast.AST) or _is_words(child):
+            if not isinstance(child, ast.AST) or _is_words(child) or _is_quiet(child):
                 continue
             inside = function
             if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
@@ -238,6 +248,10 @@ def _span(node: ast.stmt) -> tuple[int, int]:
     if isinstance(node, (ast.If, ast.For, ast.While, ast.With)):
         return node.lineno, max(node.lineno, node.body[0].lineno - 1)
     return node.lineno, node.end_lineno or node.lineno
+
+
+def _is_quiet(node: ast.AST) -> bool:
+    return isinstance(node, ast.keyword) and node.arg in QUIET
 
 
 def _is_words(node: ast.AST) -> bool:
@@ -346,15 +360,9 @@ class Laboratory:
     def __init__(self, folder: Path) -> None:
         self.source = folder / "src"
         shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
-        import numpy
-        import scipy.optimize
-        import scipy.sparse
-        import scipy.stats
-        import sklearn.ensemble
-        import sklearn.linear_model
-        import sklearn.model_selection  # imported once; every child starts with them
-
-        del numpy, scipy, sklearn
+        for name in LIBRARIES:  # once: every child starts with them
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
 
     def killed(self, file: str, source: str, tests: list[str], known: Reach) -> str:
         """ "killed", "timeout" (also a kill) or "survived"."""
@@ -389,7 +397,13 @@ class Laboratory:
             os.environ["PYTHONPATH"] = os.pathsep.join([str(self.source), str(ROOT)])
             import pytest
 
-            arguments = ["-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *tests]
+            arguments = [
+                "-x",
+                "-q",
+                "--assert=plain",
+                *(f"-pno:{name}" for name in NOT_NEEDED),
+                *tests,
+            ]
             code = int(pytest.main(arguments, plugins=[Patience(known.seconds)]))
         finally:
             os._exit(code)
@@ -400,16 +414,16 @@ class Patience:
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self.seconds = seconds
-        self._allow(120)  # for importing and collecting
+        self._allow(60)  # for importing and collecting
 
     def pytest_runtest_setup(self, item: Any) -> None:
-        self._allow(30 + 5 * self.seconds.get(item.nodeid, 30))
+        self._allow(10 + 5 * self.seconds.get(item.nodeid, 30))
 
     @staticmethod
     def _allow(seconds: float) -> None:
-        """Processor time, as the machine may be busy; and ten times that of waiting."""
+        """Processor time, as the machine may be busy; and five times that of waiting."""
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        signal.alarm(int(10 * seconds))
+        signal.alarm(int(5 * seconds))
 
 
 def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace) -> None:
@@ -417,12 +431,13 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
     found = [m for file in _files(part["source"], part) for m in mutants(file)]
     seed = str(options.seed).encode()
     found.sort(key=lambda m: hashlib.sha256(seed + m[0].id.encode()).digest())
+    trials = [t for t in read(RESULTS) if (t["room"], t["seed"]) == (room, options.seed)]
+    last = {trial["id"]: trial["status"] for trial in trials}
     sample = found[: options.sample]
-    before = read(RESULTS)
-    again = ("survived",) if options.again else ()
-    due = [
-        (m, source) for m, source in sample if m.id not in before or before[m.id]["status"] in again
-    ]
+    if options.again:
+        due = [(m, source) for m, source in found if last.get(m.id) == "survived"]
+    else:
+        due = [(m, source) for m, source in sample if m.id not in last]
     print(f"{room}: {len(found)} possible, {len(sample)} in the sample, {len(due)} to try.")
     if not due:
         return
@@ -435,11 +450,11 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
             tests = known.within(mutant, options.seconds)
             start = time.monotonic()
             status = bench.killed(mutant.file, changed(), tests, known)
-            line = {"id": mutant.id, "room": room, "status": status, "tests": len(tests)}
-            line |= asdict(mutant) | {"seconds": round(time.monotonic() - start, 1)}
-            RESULTS.parent.mkdir(exist_ok=True)
+            line = {"id": mutant.id, "room": room, "seed": options.seed, "of": len(found)}
+            line |= {"status": status, "tests": len(tests)} | asdict(mutant)
+            line["seconds"] = round(time.monotonic() - start, 1)
             with open(RESULTS, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
             if status == "survived":
                 print(
                     f"  {mutant.id} {mutant.file}:{mutant.line} {mutant.function}, "
@@ -479,41 +494,40 @@ def _files(patterns: list[str], part: dict[str, list[str]] | None = None) -> lis
     return sorted({path for pattern in patterns for path in ROOT.glob(pattern)} - left)
 
 
-def read(path: Path) -> dict[str, dict[str, object]]:
-    """The last result of every change."""
+def read(path: Path) -> list[dict[str, Any]]:
+    """Every trial, in order."""
     if not path.exists():
-        return {}
-    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return {line["id"]: line for line in lines}
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 # --- telling ------------------------------------------------------------------------------------
 
 
-def report(config: dict[str, object], options: argparse.Namespace) -> str:
-    """Shares by room, and every survivor with its explanation."""
+def report(config: dict[str, Any]) -> str:
+    """Shares by room and sample, at its first trial and now, and every survivor with the reason."""
     explained: dict[str, str] = config.get("explained", {})
-    results = read(RESULTS)
     table = [
-        "| room | possible changes | tried | killed | cannot change a result | survive | killed of "
-        "those that can |",
-        "|---|---|---|---|---|---|---|",
+        "| room | seed | possible changes | tried | cannot change a result | killed at first | "
+        "killed now | share at first | share now |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    survivors = []
-    for room, part in config["rooms"].items():
-        every = [m.id for file in _files(part["source"], part) for m, _ in mutants(file)]
-        tried = [results[i] for i in every if i in results]
-        left = [r for r in tried if r["status"] == "survived"]
-        open_ = [r for r in left if r["id"] not in explained]
-        killed = len(tried) - len(left)
-        share = f"{100 * killed / (killed + len(open_)):.0f}%" if tried else "–"
-        table.append(
-            f"| {room} | {len(every):,} | {len(tried)} | {killed} | {len(left) - len(open_)} | "
-            f"{len(open_)} | {share} |"
-        )
-        survivors += left
+    survivors: dict[str, dict[str, Any]] = {}
+    trials = read(RESULTS)
+    for room in config["rooms"]:
+        for seed in sorted({t["seed"] for t in trials if t["room"] == room}):
+            mine = [t for t in trials if (t["room"], t["seed"]) == (room, seed)]
+            first = {t["id"]: t for t in reversed(mine)}
+            last = {t["id"]: t for t in mine}
+            idle = [i for i, t in last.items() if t["status"] == "survived" and i in explained]
+            killed = [sum(t["status"] != "survived" for t in ts.values()) for ts in (first, last)]
+            shares = [f"{100 * k / max(1, len(last) - len(idle)):.0f}%" for k in killed]
+            counts = [len(last), len(idle), *killed, *shares]
+            cells = [room, seed, f"{mine[0]['of']:,}", *counts]
+            table.append(f"| {' | '.join(map(str, cells))} |")
+            survivors |= {i: t for i, t in last.items() if t["status"] == "survived"}
     lines = ["", "| where | change | why it survives |", "|---|---|---|"]
-    for r in survivors:
+    for r in survivors.values():
         where = f"`{r['file'].removeprefix('src/pnuauc/')}`, `{r['function'] or 'module'}`"
         change = f"`{r['before']}` → `{r['after']}`".replace("|", "\\|")
         why = explained.get(r["id"], f"**open** ({r['id']})")
@@ -526,8 +540,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("rooms", nargs="*")
-    parser.add_argument("--sample", type=int, default=60, help="changes a room")
-    parser.add_argument("--seconds", type=float, default=60, help="of tests for one change")
+    parser.add_argument("--sample", type=int, default=40, help="changes a room")
+    parser.add_argument("--seconds", type=float, default=30, help="of tests for one change")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--again", action="store_true", help="try survivors once more")
@@ -543,7 +557,7 @@ def main() -> None:
     if not options.report:
         for room in options.rooms or config["rooms"]:
             try_room(room, config["rooms"][room], options)
-    text = report(config, options)
+    text = report(config)
     print(text)
     if options.report:
         page = ROOT / "docs" / "mutants.md"

@@ -71,6 +71,12 @@ class AUCScoreMixin(ClassifierMixin):
         weight = check_weights(sample_weight, scores[:, None])
         return _weighted_auc(scores, rows_by_role(roles), weight, prior)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
 
 def _weighted_auc(
     scores: NDArray[np.float64], rows: dict[str, Any], weight: Any, prior: ClassPrior | None
@@ -119,12 +125,6 @@ class _RankingMixin(AUCScoreMixin):
         """
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(np.intp)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 #: What both estimators take.

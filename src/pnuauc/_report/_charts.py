@@ -80,6 +80,16 @@ class _Axes:
         )
         return "".join(parts)
 
+    def upright(self) -> str:
+        """Grid lines from top to bottom with their numbers, for bars that lie."""
+        low = self.height - _BOTTOM
+        places = [(self.at_x(value), _number(value, False)) for value in _ticks(*self.x)]
+        return "".join(
+            f'<line class="grid" x1="{x}" x2="{x}" y1="{_TOP}" y2="{low}"/>'
+            f'<text class="tick" x="{x}" y="{low + 18}" text-anchor="middle">{number}</text>'
+            for x, number in places
+        )
+
 
 def _ticks(low: float, high: float, log: bool = False) -> list[float]:
     if log:
@@ -261,14 +271,7 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
     high = max(max(c["drop"] + c["spread"] for c in shown), 0.005)
     low = min(min(c["drop"] - c["spread"] for c in shown), 0.0)
     axes = _Axes((low, high * 1.05), (0, 1), height=height, left=216)
-    body = ""
-    for value in _ticks(*axes.x):
-        x = axes.at_x(value)
-        body += (
-            f'<line class="grid" x1="{x}" x2="{x}" y1="{_TOP}" y2="{height - _BOTTOM}"/>'
-            f'<text class="tick" x="{x}" y="{height - _BOTTOM + 18}" text-anchor="middle">'
-            f"{_number(value, False)}</text>"
-        )
+    body = axes.upright()
     for i, column in enumerate(shown):
         y = _TOP + row * i
         start, end = sorted((axes.at_x(0), axes.at_x(column["drop"])))
@@ -304,14 +307,7 @@ def interval_chart(methods: dict[str, dict[str, Any]]) -> str:
     height = 34 * len(rows) + _TOP + _BOTTOM
     low = max(0.0, min(min(v["low"], v["value"]) for _, v in rows) - 0.03)
     axes = _Axes((min(low, 0.9), 1.0), (0, 1), height=height, left=84)
-    body = ""
-    for value in _ticks(*axes.x):
-        x = axes.at_x(value)
-        body += (
-            f'<line class="grid" x1="{x}" x2="{x}" y1="{_TOP}" y2="{height - _BOTTOM}"/>'
-            f'<text class="tick" x="{x}" y="{height - _BOTTOM + 18}" text-anchor="middle">'
-            f"{_number(value, False)}</text>"
-        )
+    body = axes.upright()
     for i, (name, estimate) in enumerate(rows):
         y = _TOP + 34 * i + 17
         at = axes.at_x(min(max(estimate["value"], axes.x[0]), 1.0))

@@ -99,12 +99,6 @@ class Ranker(AUCScoreMixin, BaseEstimator):
         positive = self.decision_function(X) > 0
         return self.classes_[positive.astype(np.intp)]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
 
 class LinearRanker(Ranker):
     """score(x) = coef_'phi(x) with a basis phi of :mod:`pnuauc._basis`."""

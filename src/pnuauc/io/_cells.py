@@ -286,10 +286,14 @@ def _seconds(values: Any, pattern: str) -> Floats:
     whole = 3600 * hours_of(parts) + 60 * integer(parts["M"]) + integer(parts["S"])
     total = whole + fraction(parts["f"])
     if "d" in parts:
-        minus = to_numpy(need("pyarrow.compute").equal(parts["sign"], "-"))
-        days = 86_400.0 * integer(parts["d"])
-        # pandas writes -2 days +01:00:00: only the days are negative; ISO negates the whole
-        total = np.where(minus, -days + (total if "minus" in parts else -total), days + total)
+        equal = need("pyarrow.compute").equal
+        minus, days = to_numpy(equal(parts["sign"], "-")), 86_400.0 * integer(parts["d"])
+        minus_clock = minus  # ISO negates the whole
+        if "minus" in parts:
+            # pandas writes -2 days +01:00:00: only the days are negative; without days it is all
+            bare = to_numpy(equal(parts["d"], ""))
+            minus_clock = to_numpy(equal(parts["minus"], "-")) | (minus & bare)
+        total = np.where(minus, -days, days) + np.where(minus_clock, -total, total)
     return np.where(good & matches("[0-9]", values), total, np.nan)
 
 

@@ -20,6 +20,7 @@ from pnuauc.io._cells import (
     tidy,
 )
 from pnuauc.io._dates import parse_dates
+from pnuauc.io._text_parts import to_numpy
 
 __all__ = [
     "DATE_PARTS",
@@ -256,21 +257,14 @@ def _typed_numbers(column: Column, values: Any) -> NDArray[np.float64]:
     if pa.types.is_duration(kind) or pa.types.is_time(kind):
         unit = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[kind.unit]
         width = pa.int32() if pa.types.is_time32(kind) else pa.int64()
-        return _to_numpy(values.cast(width).cast(pa.float64(), safe=False)) * unit
+        return to_numpy(values.cast(width).cast(pa.float64(), safe=False)) * unit
     if pa.types.is_boolean(kind):
         values = values.cast(pa.uint8())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise CellError(
             f"Column '{column.name}' holds {kind} values where the model needs numbers."
         )
-    return _to_numpy(values.cast(pa.float64(), safe=False))
-
-
-def _to_numpy(values: Any) -> NDArray[np.float64]:
-    pa = need("pyarrow")
-    if isinstance(values, pa.ChunkedArray):
-        return np.asarray(values.to_numpy())
-    return np.asarray(values.to_numpy(zero_copy_only=False))
+    return to_numpy(values.cast(pa.float64(), safe=False))
 
 
 #: What a strict column needs, for the message about a cell that is not it.
@@ -286,7 +280,7 @@ def _check_cells(column: Column, cells: Any, unread: NDArray[np.bool_], first_ro
     """Refuse cells of a strict column that hold something and could not be read."""
     if column.lenient or not unread.any():
         return
-    bad = np.flatnonzero(unread & np.asarray(_to_numpy(cells.is_valid()), dtype=bool))
+    bad = np.flatnonzero(unread & np.asarray(to_numpy(cells.is_valid()), dtype=bool))
     if len(bad):
         row = int(bad[0])
         raise CellError(
@@ -306,8 +300,8 @@ def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float
         _check_cells(column, cells, ~known, first_row)
     elif types.is_timestamp(values.type) or types.is_date(values.type):
         stamps = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-        known = np.asarray(_to_numpy(stamps.is_valid()), dtype=bool)
-        micros = np.asarray(_to_numpy(pc.fill_null(stamps, 0)))
+        known = np.asarray(to_numpy(stamps.is_valid()), dtype=bool)
+        micros = np.asarray(to_numpy(pc.fill_null(stamps, 0)))
     else:
         raise CellError(
             f"Column '{column.name}' holds {values.type} values that are not dates where the "
@@ -324,7 +318,7 @@ def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float
 
 def strings(values: Any) -> NDArray[Any]:
     """The values as an object array of str, shape (n,); missing is "(missing)"."""
-    return np.asarray(_to_numpy(_texts(values)), dtype=object)
+    return np.asarray(to_numpy(_texts(values)), dtype=object)
 
 
 def level_codes(values: Any, levels: Sequence[str]) -> NDArray[np.intp]:
@@ -332,7 +326,7 @@ def level_codes(values: Any, levels: Sequence[str]) -> NDArray[np.intp]:
     pa, pc = need("pyarrow"), need("pyarrow.compute")
     texts = _texts(values)
     places = pc.fill_null(pc.index_in(texts, pa.array(levels, texts.type)), -1)
-    return _to_numpy(places).astype(np.intp)
+    return to_numpy(places).astype(np.intp)
 
 
 def _texts(values: Any) -> Any:

@@ -198,9 +198,9 @@ def score_file(
                 copied = {name: values.cast("string") for name, values in copied.items()}
             output = _output(model, copied, scores, summary.n_rows - len(scores))
             if choice.reasons:
-                rows = _may_be_written(scores, choice)
-                told = _reasons(model, X, batch, rows, choice.reasons)
-                output = output.take(rows).append_column("reasons", told)
+                chosen = _may_be_written(scores, choice)
+                told = _reasons(model, X, batch, chosen, choice.reasons)
+                output = output.take(chosen).append_column("reasons", told)
             sink.put(output)
             if tell:
                 tell(summary.n_rows)
