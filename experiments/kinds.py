@@ -61,6 +61,7 @@ KINDS = {
     "indefinite": "experiments.indefinite:INDEFINITE",
     "truth": "experiments.truth:TRUTH",
     "auto": "experiments.auto:AUTO",
+    "everyday": "experiments.everyday:EVERYDAY",
 }
 
 

@@ -30,11 +30,21 @@ from experiments.truth_tables import TABLES
 from pnuauc.datasets import load, sample_pnu
 from pnuauc.metrics import auc_estimate
 
-__all__ = ["TRUTH", "table_of"]
+__all__ = ["STATED", "TRUTH", "line_of", "study_row", "table_of"]
 
 _TOP = 20
 _POOL = 9000
 _TEST = 2500
+
+#: What a row holds beside its key.
+STATED = (
+    *("true_prior", "true_auc", "true_se", "top_hits", "seconds"),
+    *("auc_value", "auc_low", "auc_high", "auc_method"),
+    *("prior_value", "prior_low", "prior_high", "prior_told"),
+    *("top_value", "top_low", "top_high", "top_told", "identical"),
+    *("pn_low", "pn_high", "pu_low", "pu_high", "combined_low", "combined_high"),
+    *("plain_low", "plain_high"),
+)
 
 Table = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -111,26 +121,50 @@ def run(job: Job) -> list[dict[str, Any]]:
 def _one_fit(drawn: Table, options: dict[str, Any]) -> dict[str, Any]:
     """What a study states, and the truth."""
     import pandas as pd
+
+    X, y, hidden, X_test, y_test = drawn
+
+    def frame(rows: Any) -> Any:
+        names = [f"c{j}" for j in range(X.shape[1])]
+        return pd.DataFrame(np.asarray(rows, float), columns=names)
+
+    parts = frame(X[y != -1]), frame(X[y == -1]), frame(X_test)
+    known = np.concatenate([y[y != -1], y[y == -1]])
+    return study_row(parts, (known, hidden, y_test), options)
+
+
+def study_row(
+    frames: tuple[Any, Any, Any], classes: tuple[Any, Any, Any], options: dict[str, Any]
+) -> dict[str, Any]:
+    """What a study of a table states, and the truth: the columns ``STATED``.
+
+    frames : labelled rows, unlabelled rows and other rows, pandas frames without a label
+    classes : labels as the tool gets them (of labelled, then unlabelled rows), hidden ones of U
+    and those of the other rows
+    options : settings of the fit; "version" is raised when the tool changes, so that rows of an
+    earlier one do not count
+    """
+    import pandas as pd
     import pyarrow as pa
 
     from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, fit_study
 
-    X, y, hidden, X_test, y_test = drawn
-    names = [f"c{j}" for j in range(X.shape[1])]
-    frame = pd.DataFrame(np.asarray(X, float), columns=names).assign(label=y.astype(int))
+    labelled, unlabeled, test = frames
+    y, hidden, y_test = classes
+    table = pd.concat([labelled, unlabeled], ignore_index=True).assign(label=y.astype(int))
     codes = LabelCodes(positive=1, negative=0 if (y == 0).any() else None, unlabeled=-1)
-    settings = FitSettings(importance=False, comparisons=False, top=_TOP, **options)
+    asked = {name: value for name, value in options.items() if name != "version"}
+    settings = FitSettings(importance=False, comparisons=False, top=_TOP, **asked)
     start = time.process_time()
-    study = fit_study(frame, ColumnRoles("label", codes=codes), settings)
+    study = fit_study(table, ColumnRoles("label", codes=codes), settings)
     seconds = time.process_time() - start
 
-    def scores(rows: Any) -> NDArray[Any]:
-        table = pa.table({name: np.asarray(rows[:, j], float) for j, name in enumerate(names)})
-        return np.asarray(study.model.score(table))
+    def scores(frame: Any) -> NDArray[Any]:
+        return np.asarray(study.model.score(pa.Table.from_pandas(frame, preserve_index=False)))
 
-    of_test = scores(X_test)
+    of_test = scores(test)
     truth, error = _auc(of_test[y_test == 1], of_test[y_test == 0])
-    order = np.argsort(-scores(X[y == -1]), kind="stable")[:_TOP]
+    order = np.argsort(-scores(unlabeled), kind="stable")[:_TOP]
     row = {"true_prior": float(hidden.mean()), "true_auc": truth, "true_se": error}
     row |= {"top_hits": int(hidden[order].sum()), "seconds": seconds}
     return row | _stated(study.findings) | _alternatives(study)
@@ -190,7 +224,7 @@ def _numbers(rows: list[Row], *names: str) -> NDArray[Any]:
     return np.array([[float(r[name]) for r in full] for name in names]).reshape(len(names), -1)
 
 
-def _line(rows: list[Row]) -> dict[str, object]:
+def line_of(rows: list[Row]) -> dict[str, object]:
     """Coverage, width and error of one group."""
     value, low, high, truth, error = _numbers(
         rows, "auc_value", "auc_low", "auc_high", "true_auc", "true_se"
@@ -234,7 +268,7 @@ def _by_labels(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
         for version, rows in versions.items():
             part = [r for r in rows if belongs(r)]
             if part:
-                lines.append({"labels": name, "version": version, **_line(part)})
+                lines.append({"labels": name, "version": version, **line_of(part)})
     return lines
 
 
@@ -271,20 +305,9 @@ def _by_set(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
         for version, rows in versions.items():
             part = [r for r in rows if r["data_set"] == data_set and _count(r, "P") >= 10]
             if part:
-                line = _line(part)
+                line = line_of(part)
                 lines.append({"set": data_set, "version": version, **{k: line[k] for k in kept}})
     return lines
 
 
-TRUTH = Kind(
-    run,
-    show,
-    columns=(
-        *("true_prior", "true_auc", "true_se", "top_hits", "seconds"),
-        *("auc_value", "auc_low", "auc_high", "auc_method"),
-        *("prior_value", "prior_low", "prior_high", "prior_told"),
-        *("top_value", "top_low", "top_high", "top_told", "identical"),
-        *("pn_low", "pn_high", "pu_low", "pu_high", "combined_low", "combined_high"),
-        *("plain_low", "plain_high"),
-    ),
-)
+TRUTH = Kind(run, show, STATED)
