@@ -17,6 +17,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 #: Rows that are looked at, evenly spaced; least share of them that has a level of a category.
 _ROWS, _SHARE = 20_000, 0.5
+#: Rows that tell most columns of numbers.
+_FIRST = 50
 
 
 def category_weights(X: NDArray[Any]) -> Floats:
@@ -54,8 +56,11 @@ def find_categories(X: NDArray[Any]) -> list[list[int]]:
     """
     X = X[:: -(-len(X) // _ROWS)] if len(X) else X
     found = _Categories(len(X))
-    for j in range(X.shape[1]):
-        values = X[:, j]
+    for j, may in enumerate(_at_most_two(X[:_FIRST])):
+        if not may:
+            found.end()
+            continue
+        values = np.ascontiguousarray(X[:, j])
         known = values[~np.isnan(values)] if np.isnan(values).any() else values
         low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
         if low == high:
@@ -66,6 +71,14 @@ def find_categories(X: NDArray[Any]) -> list[list[int]]:
             found.end()
     found.end()
     return [columns for columns, _ in found.whole]
+
+
+def _at_most_two(X: NDArray[Any]) -> NDArray[np.bool_]:
+    """Columns whose first rows do not rule it out, shape (d,): most numbers are seen at once."""
+    if not len(X):
+        return np.ones(X.shape[1], dtype=bool)
+    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    return np.asarray(((low == X) | (high == X) | np.isnan(X)).all(axis=0))
 
 
 class _Categories:
