@@ -6,11 +6,20 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from pnuauc._basis import MultiscaleBasis
 from pnuauc._risks import gamma_bar
 from pnuauc.selection import TrainedGrid, deal_folds
-from pnuauc.selection._choice import Candidates, average, order_of, pick
+from pnuauc.selection._choice import (
+    Candidates,
+    Gain,
+    average,
+    explain,
+    held_out_gain,
+    order_of,
+    pick,
+)
 from pnuauc.selection._counts import FoldCounts
 from pnuauc.selection._criterion import (
     Criterion,
@@ -351,3 +360,98 @@ def test_one_labelled_class_is_judged_against_unlabelled_rows(role, part):
         expected = (1 - won - 0.1) / 0.8 if role == "P" else (won - 0.4) / 0.2
         assert risks[k] == pytest.approx(expected)
     assert grid.setting == part
+
+
+# --- what is told about a choice ------------------------------------------------------------------
+
+
+def a_criterion(seed=0, n_folds=4, gap=0.0):
+    """Risks of 12 candidates on some folds; those with eta = 0 lie ``gap`` above the others."""
+    candidates = Candidates.from_grid([1.0, 2.0], [-0.5, 0.0, 0.5], [0.1, 1.0])
+    rng = np.random.default_rng(seed)
+    risks = 0.3 + 0.05 * rng.normal(size=(n_folds, 12)) + gap * (candidates.eta == 0)
+    return Criterion("combined", risks, {"all": (0.2, 0.3, 0.5)}, 0.04), candidates
+
+
+def test_without_a_fold_the_noise_grows_with_what_is_left():
+    criterion, _ = a_criterion()
+    for k in range(4):
+        rest = criterion.without(k)
+        np.testing.assert_array_equal(rest.fold_risks, np.delete(criterion.fold_risks, k, axis=0))
+        assert rest.noise == pytest.approx(0.04 * np.sqrt(4 / 3))
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.1, -0.1])
+def test_the_gain_is_judged_by_folds_that_did_not_choose(gap):
+    """Against loops: weights from the other folds, risks of this one, Nadeau and Bengio's error."""
+    criterion, candidates = a_criterion(gap=gap)
+    found = held_out_gain(criterion, candidates, 0.7)
+    gains = []
+    for k in range(4):
+        own, risks = (
+            criterion.fold_risks[k],
+            np.delete(criterion.fold_risks, k, axis=0).mean(axis=0),
+        )
+        totals = []
+        for allowed in (np.ones(12, bool), candidates.eta == 0):
+            weights = np.exp(-(risks - risks[allowed].min()) / (0.7 * 0.04 * np.sqrt(4 / 3)))
+            weights = np.where(allowed & (weights > 1e-3), weights, 0.0)
+            totals.append(weights @ own / weights.sum())
+        gains.append(totals[1] - totals[0])
+    error = np.std(gains, ddof=1) * np.sqrt(1 / 4 + 1 / 3)
+    assert found.value == pytest.approx(np.mean(gains))
+    assert found.std_error == pytest.approx(error)
+    assert found.clear is bool(abs(np.mean(gains)) > stats.t.ppf(0.975, 3) * error)
+
+
+def test_a_gain_needs_both_kinds_of_candidates_and_two_folds():
+    criterion, candidates = a_criterion()
+    only = Candidates.from_grid([1.0, 2.0], [0.0], [0.1, 1.0])
+    assert held_out_gain(Criterion("x", criterion.fold_risks[:, :4], {}, 0.1), only, 1.0) is None
+    none = Candidates.from_grid([1.0, 2.0], [0.5], [0.1, 1.0])
+    assert held_out_gain(Criterion("x", criterion.fold_risks[:, :4], {}, 0.1), none, 1.0) is None
+    two = Criterion("x", criterion.fold_risks[:2], {}, 0.1)
+    assert held_out_gain(two, candidates, 1.0) is not None
+    gone = criterion.fold_risks.copy()
+    gone[1:] = np.nan
+    with pytest.raises(ValueError, match="No candidate"):
+        held_out_gain(Criterion("x", gone, {}, 0.1), candidates, 1.0)
+
+
+def test_the_report_is_read_off_the_validation_risks():
+    criterion, candidates = a_criterion()
+    risks = criterion.fold_risks.copy()
+    risks[:, 3] = np.nan
+    criterion = Criterion("combined", risks, {"all": (0.2, 0.3, 0.5)}, 0.04)
+    choice = average(criterion, candidates, 1.0)
+    report = explain(criterion, candidates, choice, Gain(0.02, 0.01, True), 0.9)
+    mean, error = criterion.mean, criterion.std_error
+    for name in ("eta", "width", "alpha"):
+        values = getattr(candidates, name)
+        assert [point["value"] for point in report.curves[name]] == sorted(set(values))
+        for point in report.curves[name]:
+            own = np.flatnonzero((values == point["value"]) & ~np.isnan(mean))
+            best = own[np.argmin(mean[own])]
+            assert point["risk"] == mean[best]
+            assert point["std_error"] == error[best]
+            weight = sum(
+                w for i, w in zip(choice.kept, choice.weights) if values[i] == point["value"]
+            )
+            assert point["kept"] == pytest.approx(weight)
+    best = choice.kept[0]
+    near = [p["value"] for p in report.curves["eta"] if p["risk"] <= mean[best] + error[best]]
+    assert (report.eta_low, report.eta_high) == (min(near), max(near))
+    assert report.eta_mean == pytest.approx(choice.weights @ candidates.eta[choice.kept])
+    assert (report.gain, report.gain_std_error, report.rank_correlation) == (0.02, 0.01, 0.9)
+    assert (report.n_dropped, report.noise, report.criterion) == (1, 0.04, "combined")
+    assert "+2.0 points" in report.message
+    assert "(standard error 1.0): the unlabelled rows helped." in report.message
+    assert "1 of 12 candidates had an empirical risk without a minimum" in report.message
+    assert report.to_dict()["criterion_weights"] == {"all": [0.2, 0.3, 0.5]}
+    harm = explain(criterion, candidates, choice, Gain(-0.02, 0.01, True))
+    assert "rows did harm" in harm.message
+    open_ = explain(criterion, candidates, choice, Gain(-0.02, 0.01, False))
+    assert "made no clear difference" in open_.message
+    assert "cannot tell" in explain(criterion, candidates, choice, None).message
+    fixed = Candidates.from_grid([1.0, 2.0, 3.0], [0.5], [0.1, 1.0, 2.0, 3.0])
+    assert "fixed weight" in explain(criterion, fixed, choice, None).message

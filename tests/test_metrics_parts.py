@@ -10,8 +10,19 @@ from scipy import stats
 
 from pnuauc import ClassPrior
 from pnuauc._row_groups import _filled
+from pnuauc.labels import Roles
 from pnuauc.metrics import RoleStratifiedKFold, ScoreCounts, threshold_estimate
-from pnuauc.metrics._conditional import USUAL_ROWS, Conditional, conditional
+from pnuauc.metrics._compare import LabeledPairs, _paired, _result
+from pnuauc.metrics._conditional import (
+    USUAL_ROWS,
+    Conditional,
+    _by_role,
+    _inside,
+    conditional,
+    mixture_limits,
+    role_extremes,
+)
+from pnuauc.metrics._estimate import _usable
 from pnuauc.metrics._moments import PairShares, moments_of, raw_to_auc
 from pnuauc.metrics._proportions import Interval, mover_difference, mover_ratio, wilson
 from pnuauc.metrics._roc import _band, _corrected_fpr, _monotone, _thresholds, _times_prior
@@ -22,6 +33,7 @@ from pnuauc.metrics._weights import (
     combination_weights,
     steadied_covariance,
 )
+from tests.conftest import wins
 
 Z = stats.norm.ppf(0.975)
 
@@ -288,3 +300,124 @@ def test_groups_even_out_every_role():
         for _, test in splitter.split(y, y, groups):
             assert [int(np.sum(y[test] == code)) for code in (1, 0, -1)] == [2, 3, 2]
             assert all(np.isin(np.flatnonzero(groups == g), test).all() for g in groups[test])
+
+
+# --- two columns on the same rows -----------------------------------------------------------------
+
+
+def two_columns(seed=0, sizes=(9, 12, 40), digits=1):
+    """Scores of two models with ties, and their projections by sums over all pairs."""
+    rng = np.random.default_rng(seed)
+    roles = Roles(np.repeat(np.array([1, 0], np.int8), sizes[:2]))
+    every = [np.round(rng.normal(size=sum(sizes)) + np.repeat([1.0, 0, 0.2], sizes), digits)
+             for _ in range(2)]  # fmt: skip
+    n_labelled = sizes[0] + sizes[1]
+    labelled = LabeledPairs(roles, *(scores[:n_labelled] for scores in every))
+    parts = [np.split(scores, [sizes[0], n_labelled]) for scores in every]
+    return labelled, labelled.count(*(scores[n_labelled:] for scores in every)), parts
+
+
+def projections_by_hand(p, n, u):
+    """Of (PN, PU, NU) on each row of P, N and U, shapes (3, rows)."""
+    zero = [np.zeros(len(part)) for part in (p, n, u)]
+    return [
+        np.stack([wins(p, n).mean(axis=1), wins(p, u).mean(axis=1), zero[0]]),
+        np.stack([wins(p, n).mean(axis=0), zero[1], wins(u, n).mean(axis=0)]),
+        np.stack([zero[2], wins(p, u).mean(axis=0), wins(u, n).mean(axis=1)]),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_covariance_of_a_difference_is_that_of_the_pairs(seed):
+    labelled, counted, parts = two_columns(seed)
+    found = [projections_by_hand(*part) for part in parts]
+    for scores, cells, own in zip(labelled.columns, counted.cells, found):
+        for ours, theirs in zip(labelled.projections(scores, cells), own):
+            np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    by_role, raw_a, raw_b = _paired(labelled, counted)
+    for k in range(3):
+        expected = np.cov(found[0][k] - found[1][k]) / found[0][k].shape[1]
+        np.testing.assert_allclose(by_role[k], expected, atol=1e-12)
+    for raw, (p, n, u) in zip((raw_a, raw_b), parts):
+        np.testing.assert_allclose(raw, [wins(a, b).mean() for a, b in ((p, n), (p, u), (u, n))])
+
+
+def test_one_row_of_a_role_shows_its_whole_difference():
+    labelled, counted, parts = two_columns(sizes=(1, 12, 40))
+    by_role, _, _ = _paired(labelled, counted)
+    a, b = (projections_by_hand(*part)[0][:, 0] for part in parts)
+    np.testing.assert_allclose(by_role[0], np.outer(a - b, a - b), atol=1e-12)
+    labelled, counted, _ = two_columns(sizes=(5, 0, 40))
+    by_role, raw, _ = _paired(labelled, counted)
+    assert np.isnan(raw[[0, 2]]).all()
+    assert (by_role[1] == 0).all()
+
+
+@pytest.mark.parametrize(("difference", "prior_part"), [(0.1, 0.0), (-0.3, 0.05), (0.0, 0.0)])
+def test_a_difference_with_its_error_and_limits(difference, prior_part):
+    parts, n = np.array([0.002, 0.001, 0.0005]), (10, 20, 100)
+    made = _result(difference, [0.9, 0.8], parts, n, prior_part, 0.9, "pu", np.eye(3)[1], [])
+    sampling = np.sqrt(0.0035)
+    df = 0.0035**2 / sum(v**2 / (m - 1) for v, m in zip(parts, n))
+    error = np.hypot(sampling, prior_part)
+    assert made.std_error == pytest.approx(error)
+    half = stats.t.ppf(0.95, df) * error
+    assert (made.low, made.high) == pytest.approx((difference - half, difference + half))
+    assert made.p_value == pytest.approx(2 * stats.t.sf(abs(difference) / sampling, df))
+    assert made.weights == {"pu": 1.0}
+    still = _result(difference, [0.9, 0.8], 0 * parts, n, 0.0, 0.9, "pu", np.eye(3)[1], [])
+    assert still.p_value == 1.0
+    assert (still.low, still.high) == ((-1.0, 1.0) if difference else (0.0, 0.0))
+
+
+# --- one prior and several ------------------------------------------------------------------------
+
+
+def test_priors_at_which_an_estimate_is_defined():
+    shares = np.array([0.0, 0.5, 1.0])
+    for weights, expected in [
+        ([1, 0, 0], [True, True, True]), ([0, 1, 0], [True, True, False]),
+        ([0, 0, 1], [False, True, True]), ([0.2, 0.3, 0.5], [False, True, False]),
+    ]:  # fmt: skip
+        assert _usable(shares, np.array(weights, dtype=float)).tolist() == expected
+
+
+@pytest.mark.parametrize(("prior", "auc"), [(0.1, 0.9), (0.3, 0.7), (0.6, 0.8)])
+def test_freedom_of_an_estimate_from_three_roles(prior, auc):
+    """Satterthwaite's, with what each role adds at the estimate."""
+    n = np.array([12, 30, 200])
+    by_role = np.stack([np.diag([0.05, 0.03, 0.04]) / m for m in n])
+    raw = (np.array([auc, auc, auc]) + raw_to_auc(prior)[1]) / raw_to_auc(prior)[0]
+    weights = np.array([0.2, 0.5, 0.3])
+    found = conditional(PairShares(raw, by_role, tuple(n)), prior, weights)
+    assert found.value == pytest.approx(auc)
+    scaled = weights * raw_to_auc(prior)[0]
+    extremes = [np.einsum("i,rij,j->r", scaled, m, scaled) for m in role_extremes(prior)]
+    seen = n * np.einsum("i,rij,j->r", scaled, by_role, scaled)
+    base, slope = _by_role(auc, seen, *extremes, n.astype(float))
+    a = (auc * 12 + 0.5) / 13
+    assert _inside(auc, n.astype(float)) == pytest.approx(a)
+    parts = (base + slope * a * (1 - a)) / n
+    assert found.df == pytest.approx(parts.sum() ** 2 / (parts**2 / (n - 1 + USUAL_ROWS)).sum())
+    assert found.apart == pytest.approx((base / n).sum())
+    assert found.spread == pytest.approx((slope / n).sum())
+
+
+def test_limits_under_several_priors_are_quantiles_of_the_mixture():
+    parts = [Conditional(0.7, 0.001, 0.004, 30.0), Conditional(0.8, 0.002, 0.003, 20.0)]
+    mass = np.array([0.3, 0.7])
+    low, high, kept = mixture_limits(parts, mass, 0.9)
+    np.testing.assert_allclose(kept, mass, atol=1e-3)
+
+    def below(a):
+        each = [stats.t.cdf((a - c.value) / np.sqrt(c.apart + c.spread * a * (1 - a)), c.df)
+                for c in parts]  # fmt: skip
+        return kept @ each
+
+    assert below(low) == pytest.approx(0.05, abs=2e-3)
+    assert below(high) == pytest.approx(0.95, abs=2e-3)
+    # an estimate far above 1 under one prior: that prior keeps what confidence lies inside
+    parts[1] = Conditional(1.3, 0.001, 0.0, 50.0)
+    _, _, kept = mixture_limits(parts, mass, 0.9)
+    assert kept[0] > 0.999
+    assert mixture_limits([parts[1]], np.ones(1), 0.9) is None

@@ -203,6 +203,10 @@ def test_missing_roles_are_named():
         pu_risk(PRIOR).value("squared", s)
     with pytest.raises(MissingRoleError, match="negative row and there is none"):
         pn_risk().value("squared", s)
+    with pytest.raises(
+        MissingRoleError, match=r"\(present: 1 positive, 0 negative, 2 unlabelled\)"
+    ):
+        pn_risk().value("squared", s)
     with pytest.raises(ValueError, match="risk must be one of"):
         get_risk("up")
 
@@ -244,3 +248,21 @@ def test_semidefinite_to_rounding_whatever_the_scale(scale):
     # all of the diagonal is lifted, not some of it
     singular = QuadraticForm(0.0, np.zeros(4), scale * np.diag([1.0, 0.0, 0.0, 0.0]))
     assert singular.is_semidefinite()
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"), [("pn", "PN"), ("pu", "PU"), ("nu", "NU"), ("pnu+", "PNU")]
+)
+def test_a_form_without_its_matrix_does_what_the_matrix_does(name, roles):
+    """From both sides, whichever roles are there."""
+    rng = np.random.default_rng(3)
+    rows = {role: rng.normal(size=(n, 4)) for role, n in zip("PNU", (7, 9, 20)) if role in roles}
+    dense = MAKERS[name]().quadratic_form({r: Moments.from_rows(x) for r, x in rows.items()})
+    lazy = MAKERS[name]().quadratic_form({r: Moments.matrix_free(x) for r, x in rows.items()})
+    v = rng.normal(size=4)
+    assert lazy.quadratic.shape == (4, 4)
+    np.testing.assert_allclose(lazy.quadratic @ v, dense.quadratic @ v, rtol=1e-10)
+    np.testing.assert_allclose(lazy.quadratic.rmatvec(v), dense.quadratic.T @ v, rtol=1e-10)
+    np.testing.assert_allclose(lazy.linear, dense.linear)
+    assert lazy.constant == pytest.approx(dense.constant)
+    assert lazy.convex == dense.convex

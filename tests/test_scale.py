@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 pytest.importorskip("typer")
 
@@ -26,7 +24,6 @@ from pnuauc._study._evaluate import evaluate_table as evaluate_source
 from pnuauc.exceptions import InputError
 from pnuauc.io import load_model
 from pnuauc.io._model import encode_views
-from pnuauc.selection import _counts
 from tests.conftest import run_tool as run
 
 QUICK = {"model": "average", "n_centers": 10, "folds": 2, "importance": False}
@@ -350,50 +347,3 @@ def test_the_meter_tells_rows_done_of_each_visit(monkeypatch):
     quiet = _tables.RowMeter(SimpleNamespace(shows_progress=False))
     quiet(5)
     assert told[-1] == "closed"
-
-
-# ---------------------------------------------------------------------------- marks
-
-
-def counts_of(positive, negative, unlabeled, n_marks=None):
-    with pytest.MonkeyPatch.context() as patch:
-        if n_marks is not None:
-            patch.setattr(_counts, "MARKS", n_marks)
-        counts = _counts.FoldCounts.from_labelled(positive, negative)
-        marks = _counts.Marks.of(counts)
-        assert marks.wanted.shape[1] <= 4 * (n_marks or 10**9)
-        found = _counts.count_below(marks.wanted, unlabeled.copy())
-        return counts.with_unlabelled(marks.spread(found), unlabeled.shape[1])
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.sampled_from([1, 3, 50]))
-def test_thinned_marks_stay_within_their_bound(seed, n_marks, n_values):
-    """Any scores, also with many ties: shares of U below a class, and order of the counts."""
-    rng = np.random.default_rng(seed)
-    rows = [rng.integers(0, n_values, (2, n)) * rng.random() for n in (90, 60, 400)]
-    exact, thin = counts_of(*rows), counts_of(*rows, n_marks)
-    for part in (slice(0, 90), slice(90, 150)):
-        error = (thin.unlabeled_below - exact.unlabeled_below)[:, part].mean(axis=1)
-        assert np.abs(error).max() <= 1 / (n_marks - 1) + 1e-12
-    assert (thin.below <= thin.upto + 1e-9).all()
-    order = np.argsort(thin.marks, axis=1, kind="stable")
-    ranked = np.take_along_axis(thin.unlabeled_below, order, axis=1)
-    assert (np.diff(ranked, axis=1) >= -1e-12).all()
-
-
-def test_thinned_marks_of_smooth_scores_are_far_closer():
-    rng = np.random.default_rng(0)
-    rows = [rng.standard_normal((3, n)) + shift for n, shift in ((3000, 1), (5000, 0), (50_000, 0))]
-    exact, thin = counts_of(*rows), counts_of(*rows, 400)
-    for name, risk in exact.risks(0.1).items():
-        np.testing.assert_allclose(thin.risks(0.1)[name], risk, atol=1e-4)
-    np.testing.assert_allclose(thin.unlabeled_spread(), exact.unlabeled_spread(), atol=1e-5)
-
-
-def test_few_marks_are_not_thinned():
-    rng = np.random.default_rng(0)
-    rows = [rng.standard_normal((2, n)) for n in (400, 30, 500)]
-    exact, same = counts_of(*rows, 10**6), counts_of(*rows, 400)
-    np.testing.assert_array_equal(exact.below, same.below)
-    np.testing.assert_array_equal(exact.upto, same.upto)
