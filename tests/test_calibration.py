@@ -9,7 +9,9 @@ import pytest
 
 from pnuauc import ClassPrior
 from pnuauc._committee import _calibration
-from pnuauc._committee._calibration import calibrate
+from pnuauc._committee._calibration import Calibration, calibrate
+from pnuauc._placement import place_scores
+from pnuauc._stored import Parts
 
 
 def test_calibration_on_a_known_truth():
@@ -94,3 +96,20 @@ def test_a_far_shift_is_believed_less():
     """Exponential of mean 1: at 2 the density is e^(-1) of that at 1."""
     near, far = _calibration._log_belief(np.array([1.0, 2.0]), np.zeros(2), np.zeros(2))
     assert far - near == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("prior", [ClassPrior.known(0.1), ClassPrior.from_interval(0.05, 0.3)])
+def test_the_posterior_of_a_study_is_kept_as_it_is(prior):
+    """Probabilities, their limits and the count in the top are those of the placement."""
+    rng = np.random.default_rng(0)
+    placement = place_scores(rng.beta(6, 1, 40), rng.beta(1, 1.4, 90), prior, discount=2.0)
+    found = Calibration.of_placement(placement)
+    places = np.linspace(0.02, 0.999, 60)
+    value, low, high = placement.probability(places, 0.9)
+    # a thousandth of the posterior is left out, and both interpolate
+    np.testing.assert_allclose(found.probability(places), value, atol=0.01)
+    np.testing.assert_allclose(found.interval(places, 0.9), (low, high), atol=0.02)
+    expected = placement.top(20, 2000).value
+    assert found.top(20, 2000).expected == pytest.approx(expected, abs=0.1)
+    again = Calibration.rebuild(Parts({}, found.arrays()))
+    np.testing.assert_array_equal(again.probability(places), found.probability(places))

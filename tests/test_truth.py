@@ -197,6 +197,18 @@ def test_the_top_speaks_of_the_rows_asked_for():
         assert f"the {top} unlabelled rows" in words.review_words(found)
 
 
+def test_rows_of_the_top_are_as_likely_as_their_number_says():
+    """The same posterior: probabilities of the rows to review add up to the count expected."""
+    table, _, _, _ = rare_table(20, 40, 400, 0.1)
+    chosen = FitSettings(importance=False, comparisons=False, prior=0.1)
+    study = fit_study(table, ColumnRoles("y"), chosen)
+    top, review = study.findings["top"], study.findings["review"]
+    assert sum(top["probability"]) == pytest.approx(review["expected"]["value"], abs=0.3)
+    rows = study.encoder.transform(table)
+    chances = study.ranker.predict_proba(rows)[:, 1]
+    np.testing.assert_allclose(study.model.probability(study.model.score(table))[:, 0], chances)
+
+
 def test_a_stated_prior_that_cannot_be_is_said_to_be_refuted():
     table, _, _, _ = rare_table(60, 0, 900, 0.03, shift=6.0)
     chosen = FitSettings(n_centers=40, importance=False, prior=0.6)

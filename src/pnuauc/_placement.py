@@ -113,6 +113,18 @@ class Placement:
         # a mean may leave a narrow interval of a skewed distribution
         return mid, np.minimum(low, mid), np.maximum(high, mid)
 
+    def curves(self, places: Floats) -> tuple[Floats, Floats, Floats]:
+        """All curves at these places, with the mass and the prior of each.
+
+        Returns
+        -------
+        curves : ndarray, shape (J M, m); mass, shares : ndarray, shape (J M,)
+        """
+        z = np.clip(special.ndtri(np.clip(places, _END, 1.0 - _END)), _Z[0], _Z[-1])
+        curves = np.concatenate([_interpolated(_curves(float(s))[0], z) for s in self.shares])
+        mass = (self.weights[:, None] * self.shapes).ravel()
+        return curves, mass, np.repeat(self.shares, self.shapes.shape[1])
+
     def top(self, k: int, n_unlabeled: int, level: float = 0.95) -> Expected:
         """Positives among the k highest of n_unlabeled unlabelled rows: mean, prediction interval.
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from pnuauc._placement import Placement
 from pnuauc._prior import ClassPrior
 from pnuauc._stored import Parts, refuse
 
@@ -84,6 +85,18 @@ class Calibration:
     curves: Floats
     weights: Floats
     priors: Floats
+
+    @classmethod
+    def of_placement(cls, placement: Placement) -> Calibration:
+        """The posterior that another set of held-out places gave, as it is.
+
+        ``pnuauc fit`` reads the positives to expect among the top rows off one posterior; with
+        this the probabilities of single rows are those of the same one.
+        """
+        curves, mass, shares = placement.curves(_PLACES)
+        kept = _most(mass / mass.sum())
+        curves = np.maximum.accumulate(np.clip(curves[kept], 0.0, 1.0), axis=1)
+        return cls(curves, mass[kept] / mass[kept].sum(), shares[kept])
 
     @cached_property
     def _mean(self) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._committee import AutoAUCClassifier
-from pnuauc._placement import CROSS_FIT_DISCOUNT, place_scores
+from pnuauc._placement import CROSS_FIT_DISCOUNT, Placement, place_scores
 from pnuauc._prior import ClassPrior
 from pnuauc._role_counts import RoleCounts
 from pnuauc._study._committee import committee_findings, labelled_only, selection_message
@@ -27,6 +27,7 @@ from pnuauc.metrics import (
 __all__ = [
     "auc_findings",
     "copies_findings",
+    "held_out_placement",
     "label_findings",
     "prior_verdict",
     "review_findings",
@@ -289,6 +290,17 @@ def unlabeled_effect(
     return out
 
 
+def held_out_placement(held_out: CrossFit, prior: ClassPrior) -> Placement:
+    """What the held-out scores say of single unlabelled rows."""
+    roles, places = held_out.roles, held_out.places
+    return place_scores(
+        places[roles.positive],
+        places[roles.negative],
+        prior,
+        discount=CROSS_FIT_DISCOUNT * held_out.copies.design_effect(roles),
+    )
+
+
 def review_findings(
     held_out: CrossFit, prior: ClassPrior | None, n_unlabeled: int, k: int, level: float
 ) -> dict[str, Any] | None:
@@ -300,13 +312,7 @@ def review_findings(
     k = min(k, n_unlabeled)
     if prior is None or k < 1:
         return None
-    roles, places = held_out.roles, held_out.places
-    placement = place_scores(
-        places[roles.positive],
-        places[roles.negative],
-        prior,
-        discount=CROSS_FIT_DISCOUNT * held_out.copies.design_effect(roles),
-    )
+    placement = held_out_placement(held_out, prior)
     expected = placement.top(k, n_unlabeled, level)
     return {
         "k": k,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pnuauc import __version__
 from pnuauc._committee import AutoAUCClassifier
+from pnuauc._committee._calibration import Calibration
 from pnuauc._estimators_cv import AUCClassifierCV
+from pnuauc._placement import Placement
 from pnuauc._prior import ClassPrior
 from pnuauc._role_counts import RoleCounts
 from pnuauc._study._committee import quietly, rival_findings
@@ -28,6 +30,7 @@ from pnuauc._study._everywhere import placed_among_all
 from pnuauc._study._findings import (
     auc_findings,
     copies_findings,
+    held_out_placement,
     label_findings,
     prior_verdict,
     review_findings,
@@ -45,6 +48,7 @@ from pnuauc.io import TableEncoder, TableModel
 from pnuauc.io._encoding import SparseEncoding
 from pnuauc.io._leaks import find_leaks
 from pnuauc.io._model import encode_views, kernels_of
+from pnuauc.io._parts import scorer_of
 from pnuauc.labels import Roles
 
 __all__ = ["FitSettings", "Study", "fit_study"]
@@ -154,6 +158,8 @@ def fit_study(
         if prior is not None:
             findings["prior"] |= prior_verdict(prior, rows.counts)
         held_out = _judge(findings, ranker, X, rows, prior, encoder, settings, tick)
+        if held_out is not None and prior is not None and roles.n_unlabeled:
+            _calibrate(model, ranker, held_out_placement(held_out, prior))
         findings["top"] = _top(model, X, rows, leaders, findings, settings)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
@@ -195,6 +201,14 @@ def _place(
     ranker.threshold_ += model.threshold - before
     ranker.intercept_ = -ranker.threshold_
     return leaders
+
+
+def _calibrate(model: TableModel, ranker: Any, placement: Placement) -> None:
+    """One posterior for the report's top rows, their probabilities and those of new rows."""
+    if isinstance(ranker, AutoAUCClassifier):
+        calibration = Calibration.of_placement(placement)
+        ranker.scorer_ = replace(ranker.scorer_, calibration=calibration)
+        model.scorer = scorer_of(ranker)
 
 
 def _top(
