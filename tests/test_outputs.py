@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -252,15 +253,18 @@ def test_a_full_disk_is_told_truly(tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def test_only_regular_files_are_replaced(tmp_path):
+def test_only_regular_files_are_replaced(tmp_path, monkeypatch):
     from pnuauc.exceptions import InputError
 
-    for name in ("/dev/null", "/dev/full"):
-        with pytest.raises(InputError, match="no regular file"):
-            write_text(name, "x")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="no regular file"):
-        write_text(tmp_path / "pipe", "x")
+    others = [tmp_path / "pipe", *(["/dev/null", "/dev/full"] if os.geteuid() else [])]
+    with socket.socket(socket.AF_UNIX) as listener:
+        monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+        listener.bind("socket")
+        # root could really replace a device, were the check ever lost
+        for name in [*others, tmp_path / "socket"]:
+            with pytest.raises(InputError, match="no regular file"):
+                write_text(name, "x")
 
 
 # ------------------------------------------------------------------ whose files are replaced
