@@ -115,6 +115,7 @@ class Experiment:
 
     kind : a name of ``kinds.KINDS``, which says how its rows are computed and shown.
     rows_of : the experiment whose rows these are: its own name, unless it is a further view.
+    first_seed : trials have the seeds from this one on.
     protocol : the file's [protocol] with the experiment's own changes.
     options : all further keys of its part of the file, for its kind to read.
     """
@@ -131,6 +132,7 @@ class Experiment:
     generated: dict[str, dict[str, Any]] = field(default_factory=dict)
     paper: str | None = None
     text_trials: int | None = None
+    first_seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -163,10 +165,11 @@ class Experiment:
         Methods of the same ``group`` share a job.
         """
         wanted = [m for m in self.methods if not methods or m.name in methods]
-        for seed in range(self.trials if trials is None else trials):
+        for trial in range(self.trials if trials is None else trials):
+            seed = self.first_seed + trial
             groups: dict[str, list[Method]] = {}
             for method in wanted:
-                if method.trials is None or seed < method.trials:
+                if method.trials is None or trial < method.trials:
                     groups.setdefault(group(method), []).append(method)
             for setting, data_set, members in itertools.product(
                 self.settings, self.data_sets, groups.values()
@@ -175,7 +178,7 @@ class Experiment:
                     continue
                 if settings and setting.key not in settings:
                     continue
-                if data_set in TEXT and self.text_trials is not None and seed >= self.text_trials:
+                if data_set in TEXT and self.text_trials is not None and trial >= self.text_trials:
                     continue
                 yield Job(self, data_set, setting, seed, tuple(members))
 
@@ -206,7 +209,7 @@ def _parts(raw: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 #: Keys that are read into fields of their own; the others are the experiment's options.
 _READ = (
     *("kind", "title", "trials", "data_sets", "settings", "methods", "protocol"),
-    *("paper", "text_trials", "noise", "rows_of"),
+    *("paper", "text_trials", "first_seed", "noise", "rows_of"),
 )
 
 
@@ -238,5 +241,6 @@ def _experiment(name: str, part: dict[str, Any], raw: dict[str, Any]) -> Experim
         raw.get("generated", {}),
         part.get("paper"),
         part.get("text_trials"),
+        int(part.get("first_seed", 0)),
         {k: v for k, v in part.items() if k not in _READ},
     )

@@ -168,6 +168,21 @@ def check_again(config: Config, results: Path) -> None:
     assert f"| auc | 0.123456 | {auc} |" in told
 
 
+def test_trials_start_at_the_first_seed(config_path: Path) -> None:
+    """Other draws, the same rows otherwise: the fingerprint and a method's own trials stay."""
+    plain = Config.read(config_path)["tiny"]
+    config_path.write_text(TINY.replace("trials = 4\n", "trials = 4\nfirst_seed = 100\n"))
+    later = Config.read(config_path)["tiny"]
+    seeds = {
+        name: sorted({job.seed for job in later.jobs(str, methods=[name])})
+        for name in ("paper", "logistic")
+    }
+    assert seeds == {"paper": [100, 101, 102, 103], "logistic": [100, 101]}
+    assert len(list(later.jobs(str))) == len(list(plain.jobs(str)))
+    method = plain.methods[0]
+    assert later.fingerprint(method, "make_banana") == plain.fingerprint(method, "make_banana")
+
+
 def check_outputs(config: Config, results: Path) -> None:
     """What a finished run leaves: failures as rows, versions, Markdown and CSV."""
     rows = read_rows(results / "tiny.csv")
