@@ -48,6 +48,8 @@ except ModuleNotFoundError:  # Python 3.10
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_suffix(".jsonl")
 CACHE = ROOT / "build" / "mutants"
+#: Processor seconds of a test that may take part.
+LONGEST_TEST = 10
 #: Loaded once, before the children start.
 LIBRARIES = (
     *("scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.ensemble", "sklearn.linear_model"),
@@ -313,16 +315,31 @@ def _run_covered(test: Path) -> dict[str, Any]:
         command = [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
             *("--cov=pnuauc", "--cov-context=test", "--cov-report=", f"--junitxml={timing}"),
-            *("-o", "junit_family=xunit1", str(test)),
+            *("-o", "junit_family=xunit1", "-p", Path(__file__).stem, str(test)),
         ]
         environment = {**os.environ, **THREADS, "COVERAGE_FILE": str(data)}
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        folders = [ROOT / "src", ROOT, Path(__file__).parent]
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         if done.returncode not in (0, 1):
             raise SystemExit(f"{test.name} cannot be run:\n{done.stdout[-3000:]}")
         if done.returncode == 1:
             print(f"Left out, for it fails without any change:\n{done.stdout[-600:]}")
         return {"tests": _lines(data), "seconds": _seconds(timing)}
+
+
+def pytest_runtest_call(item: Any) -> None:
+    """A hook of pytest: a test of many seconds is ended, as it would hardly ever get its turn."""
+    signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_TEST)
+
+
+def pytest_runtest_teardown(item: Any) -> None:
+    signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _too_long(number: int, frame: Any) -> None:
+    raise TimeoutError(f"more than {LONGEST_TEST} seconds")
 
 
 def _lines(data: Path) -> dict[str, dict[int, list[str]]]:
