@@ -17,10 +17,12 @@ from pnuauc._stored import Parts
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import TableEncoder, _formats, _workbook, read_table
 from pnuauc.io._formats import ReadOptions, detect_format, find_source, spooled
+from pnuauc.io._frames import check_names
 from pnuauc.io._model import TableModel, _means, grouped_columns
 from pnuauc.io._modelfile import _check_card, _without_columns
 from pnuauc.io._parts import LinearScorer, read_scorer
 from pnuauc.io._reasons import cell_text, spell_reasons
+from pnuauc.io._scoring import _output
 
 RNG = np.random.default_rng(4)
 CENTERS = RNG.normal(size=(3, 4))
@@ -131,6 +133,48 @@ def test_a_model_scores_places_and_explains():
     assert grouped_columns(encoder, ("kernels", "trees")) == {"x0": [0, 1]}
     with pytest.raises(InputError, match="score of row 2 is too large"):
         model.score_encoded(np.array([[1.0], [1e308 * 1.7]]))
+
+
+def test_rows_of_a_batch_are_numbered_from_one():
+    table = pa.table({"x": ["1", "2", "4"]})
+    encoder = TableEncoder().fit(table)
+    model = TableModel.from_fitted(
+        encoder, Ranker(IdentityBasis.from_parts(1), np.ones(1)), encoder.transform(table)
+    )
+    bad = pa.table({"x": ["1", "two"]})
+    with pytest.raises(InputError, match=r"'two' in row 2\)"):
+        model.encode(bad)
+    with pytest.raises(InputError, match=r"'two' in row 12\)"):
+        model.encode(bad, 10)
+
+
+@pytest.mark.parametrize("kept", [{}, {"id": pa.array(["a", "b"])}])
+def test_scores_percentiles_and_probabilities_side_by_side(kept):
+    class Calibrated:
+        def percentile(self, scores):
+            return 100 / 3 + scores
+
+        def probability(self, scores):
+            return np.column_stack([scores / 10, scores / 20, scores / 5])
+
+    found = _output(Calibrated(), kept, np.array([1.0, 2.0]), 7).to_pydict()
+    first = {"id": ["a", "b"]} if kept else {"row": [8, 9]}
+    assert found == first | {
+        "score": [1.0, 2.0], "percentile": [34.333, 35.333], "probability": [0.1, 0.2],
+        "probability_low": [0.05, 0.1], "probability_high": [0.2, 0.4],
+    }  # fmt: skip
+
+
+def test_names_that_occur_twice_are_shown_up_to_five():
+    with pytest.raises(InputError, match="named 'a', 'b', 'c', 'd', 'e'; rename"):
+        check_names([*"abcdefabcdef"])
+    check_names([*"abc"])
+
+
+def test_views_differ_where_one_column_has_many_categories():
+    few, many = [*"ab" * 20], [f"w{'x' * (k % 12)}" for k in range(40)]
+    for columns, same in (({"a": few}, True), ({"a": many}, False), ({"a": few, "b": many}, False)):
+        assert TableEncoder().fit(pa.table(columns)).encoding_.same_for_trees is same
 
 
 def test_reasons_in_words():

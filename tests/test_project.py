@@ -67,6 +67,15 @@ def test_named_mutants_fit_the_source():
             assert f"def {name}" in (ROOT / file).read_text(), test
 
 
+def test_the_page_on_mutants_is_what_their_results_say(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import mutants
+
+    config = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text())
+    page = (ROOT / "docs" / "mutants.md").read_text()
+    assert page.partition("<!-- results -->")[2].strip() == mutants.report(config).strip()
+
+
 def test_relative_links_of_the_root_files_hold():
     for page in ROOT.glob("*.md"):
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text()):

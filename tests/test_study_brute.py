@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import sparse, stats
+from sklearn.base import BaseEstimator
 
 from pnuauc._committee import AutoAUCClassifier
 from pnuauc._prior import ClassPrior
@@ -18,10 +19,11 @@ from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, _findings, _refe
 from pnuauc._study import _fit as study_fit
 from pnuauc._study._census import LabelReader, read_source_labels
 from pnuauc._study._copies import Copies, _nearest, find_copies
-from pnuauc._study._crossfit import CrossFit, Reference, common_scale
+from pnuauc._study._crossfit import CrossFit, Reference, common_scale, cross_fit
 from pnuauc._study._data import check_enough, check_present, collected, split_columns
 from pnuauc._study._evaluate import _add_empty, _known_prior, _names, _ScoreColumns
 from pnuauc._study._everywhere import _Count, _FoldCounts, nothing_counted
+from pnuauc._study._importance import column_importance
 from pnuauc._study._prior import _posterior
 from pnuauc._study._review import _cell, _sparse_cells, _speaks
 from pnuauc.exceptions import InputError, LabelReadingWarning
@@ -394,6 +396,35 @@ def test_cells_of_sparse_rows_the_commonest_features_first():
     X = sparse.csr_matrix([[0, 1, 0, 2], [0, 0, 0, 3], [5, 0, 0, 0]])
     assert _sparse_cells(X, np.array([0, 1])) == {"feature 4": [2.0, 3.0], "feature 2": [1.0, 0.0]}
     assert [_cell(v) for v in (None, True, 3, 2.5, "x" * 70)] == [None, True, 3, 2.5, "x" * 60]
+
+
+class First(BaseEstimator):
+    """Scores are the first encoded column."""
+
+    def fit(self, X, y):
+        self.fitted_ = True
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def test_columns_of_a_table_are_told_with_their_direction():
+    """x carries the scores; of the words the one that goes along with x scores highest."""
+    rng = np.random.default_rng(2)
+    roles = roles_of(15, 15, 60)
+    x = rng.normal(size=90) + 2.0 * (roles.codes == 1)
+    words = np.where(x > np.median(x), "up", "down")
+    encoder = TableEncoder().fit(pa.table({"x": x, "w": words}))
+    X = encoder.transform(pa.table({"x": x, "w": words}))
+    fit = cross_fit(First(), X, roles, np.arange(90), n_folds=3, seed=0)
+    found = column_importance(fit, X, encoder, None, "pn", seed=0)
+    assert [item["column"] for item in found] == ["x", "w"]
+    assert [item["direction"] for item in found] == [
+        "higher values score higher", "up scores highest"
+    ]  # fmt: skip
+    assert found[0]["drop"] > 0.2
+    assert found[1]["drop"] == 0
 
 
 # --- settings -------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@
 A room is a part of the package with the tests that speak for it (``mutants.toml``). Its tests run
 once under coverage, to learn which tests reach which line. Then a seeded sample of the possible
 changes is tried: each is written into a copy of the source, and the tests that reach its statement
-run, the fastest first, until one fails or the time for one change is used up. A change that no
-test notices survives. Survivors that cannot change a result are explained in ``mutants.toml``; the
-others want a test. Every trial is a line of ``mutants.jsonl``: the first one of a change says what
-the tests were worth when its sample was drawn, the last one what they are worth now.
+run, short ones of few lines first, until one fails or the time for one change is used up. A change
+that no test notices survives. Survivors that cannot change a result are explained in
+``mutants.toml``; the others want a test. Every trial is a line of ``mutants.jsonl``: the first one
+of a change says what the tests were worth when its sample was drawn, the last one what they are
+worth now.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 try:
     import tomllib
 except ModuleNotFoundError:  # Python 3.10
@@ -48,6 +51,8 @@ except ModuleNotFoundError:  # Python 3.10
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_suffix(".jsonl")
 CACHE = ROOT / "build" / "mutants"
+#: Processor seconds of a test that may take part.
+LONGEST_TEST = 10
 #: Loaded once, before the children start.
 LIBRARIES = (
     *("scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.ensemble", "sklearn.linear_model"),
@@ -275,15 +280,21 @@ class Reach:
     seconds: dict[str, float]
 
     def of(self, mutant: Mutant) -> list[str]:
-        """Fastest first; a line that runs at import time only belongs to every test."""
+        """Short tests of few lines first; a line that runs at import time only belongs to all."""
         lines = self.tests.get(mutant.file, {})
         first, last = mutant.span
         found = {test for line in range(first, last + 1) for test in lines.get(line, [])}
         chosen = set(self.seconds) if found == {""} else found & set(self.seconds)
-        return sorted(chosen, key=lambda test: self.seconds[test])
+        return sorted(chosen, key=lambda test: (self.seconds[test] + 0.01) * self.breadth[test])
+
+    @functools.cached_property
+    def breadth(self) -> collections.Counter[str]:
+        """Lines that each test reaches: what reaches few is about them."""
+        every = (names for lines in self.tests.values() for names in lines.values())
+        return collections.Counter(itertools.chain.from_iterable(every))
 
     def within(self, mutant: Mutant, seconds: float) -> list[str]:
-        """The fastest of them, as many as fit into the time; one at least."""
+        """The first of them, as many as fit into the time; one at least."""
         tests = self.of(mutant)
         totals = itertools.accumulate(self.seconds[test] for test in tests)
         return tests[: max(1, sum(total <= seconds for total in totals))]
@@ -313,16 +324,42 @@ def _run_covered(test: Path) -> dict[str, Any]:
         command = [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
             *("--cov=pnuauc", "--cov-context=test", "--cov-report=", f"--junitxml={timing}"),
-            *("-o", "junit_family=xunit1", str(test)),
+            *("-o", "junit_family=xunit1", "-p", Path(__file__).stem, str(test)),
         ]
         environment = {**os.environ, **THREADS, "COVERAGE_FILE": str(data)}
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        folders = [ROOT / "src", ROOT, Path(__file__).parent]
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         if done.returncode not in (0, 1):
             raise SystemExit(f"{test.name} cannot be run:\n{done.stdout[-3000:]}")
         if done.returncode == 1:
             print(f"Left out, for it fails without any change:\n{done.stdout[-600:]}")
         return {"tests": _lines(data), "seconds": _seconds(timing)}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: Any) -> Iterator[None]:
+    """A hook of pytest: a test of many seconds is ended, as it would hardly ever get its turn."""
+    signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_TEST)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: Any) -> None:
+    """Another: processor time in place of that of a clock, as the machine may be busy."""
+    now = sum(os.times()[:4])
+    report.duration, _CLOCK[0] = now - _CLOCK[0], now
+
+
+_CLOCK = [sum(os.times()[:4])]
+
+
+def _too_long(number: int, frame: Any) -> None:
+    raise TimeoutError(f"more than {LONGEST_TEST} seconds")
 
 
 def _lines(data: Path) -> dict[str, dict[int, list[str]]]:
@@ -395,8 +432,6 @@ class Laboratory:
             sys.dont_write_bytecode = True
             sys.path[:0] = [str(self.source), str(ROOT)]
             os.environ["PYTHONPATH"] = os.pathsep.join([str(self.source), str(ROOT)])
-            import pytest
-
             arguments = [
                 "-x",
                 "-q",
@@ -441,7 +476,7 @@ def try_room(room: str, part: dict[str, list[str]], options: argparse.Namespace)
     print(f"{room}: {len(found)} possible, {len(sample)} in the sample, {len(due)} to try.")
     if not due:
         return
-    known = reach(part)
+    known = reach({**part, "tests": options.tests} if options.tests else part)
     with laboratory(sorted(known.seconds, key=known.seconds.__getitem__)[:20], known) as bench:
         for mutant, changed in due:
             if time.monotonic() > options.end:
@@ -544,6 +579,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30, help="of tests for one change")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so long")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tests", nargs="+", help="these files in place of the room's")
     parser.add_argument("--again", action="store_true", help="try survivors once more")
     parser.add_argument("--named", action="store_true", help="the changes with a name")
     parser.add_argument("--report", action="store_true", help="write docs/mutants.md")
