@@ -258,6 +258,8 @@ def show(experiment: Experiment, results: Path) -> str:
     del versions["before"]
     parts += ["Other intervals for the same AUCs, where both are stated:"]
     parts += [markdown_table(_beside(versions))]
+    parts += ["By setting, stacked tables left out:"]
+    parts += [markdown_table(_by_setting(experiment, versions))]
     parts += ["By set, 10 positives or more:", markdown_table(_by_set(versions))]
     return "\n\n".join(parts)
 
@@ -298,15 +300,31 @@ def _beside(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
     return lines
 
 
+#: Columns of the tables by setting and by set.
+_KEPT = ("fits", "AUC covers %", "AUC width", "prior covers %", "top 20 covers %")
+
+
+def _by_setting(experiment: Experiment, versions: dict[str, list[Row]]) -> list[dict[str, object]]:
+    lines: list[dict[str, object]] = []
+    for setting in experiment.settings:
+        for version, rows in versions.items():
+            part = [r for r in rows if r["setting"] == setting.key and _alone(r)]
+            if part:
+                line = line_of(part)
+                lines.append(
+                    {"setting": setting.key, "version": version} | {k: line[k] for k in _KEPT}
+                )
+    return lines
+
+
 def _by_set(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
-    kept = ("fits", "AUC covers %", "AUC width", "prior covers %", "top 20 covers %")
     lines: list[dict[str, object]] = []
     for data_set in sorted({r["data_set"] for rows in versions.values() for r in rows}):
         for version, rows in versions.items():
             part = [r for r in rows if r["data_set"] == data_set and _count(r, "P") >= 10]
             if part:
                 line = line_of(part)
-                lines.append({"set": data_set, "version": version, **{k: line[k] for k in kept}})
+                lines.append({"set": data_set, "version": version, **{k: line[k] for k in _KEPT}})
     return lines
 
 
