@@ -443,6 +443,7 @@ def test_satterthwaite():
     assert satterthwaite(np.array([1.0, 0.0, 0.0]), (11, 5, 9)) == pytest.approx(10)
     assert satterthwaite(np.array([1.0, 1.0, 0.0]), (11, 11, 9)) == pytest.approx(20)
     assert satterthwaite(np.array([1.0, 0.0, 0.0]), (1, 5, 9)) == np.inf
+    assert satterthwaite(np.array([1.0, 0.0, 0.0]), (2, 5, 9)) == pytest.approx(1)
 
 
 def test_extreme_priors():

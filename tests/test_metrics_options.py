@@ -27,9 +27,11 @@ from pnuauc.metrics import (
     threshold_estimate,
 )
 from pnuauc.metrics._estimate import _size_notes, choose_method
+from pnuauc.metrics._moments import moments_of
 from pnuauc.metrics._roc import _roc_method
 from pnuauc.metrics._scorers import _scores_of
 from pnuauc.metrics._splitters import _both_sides
+from pnuauc.metrics._weights import weigh
 from tests.conftest import gaussian_scores
 
 Y, SCORES, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
@@ -170,6 +172,20 @@ def test_few_rows_are_told(method, n, words):
     found = _size_notes(method, n)
     assert len(found) == len(words)
     assert all(note.startswith(word) for note, word in zip(found, words))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [(0.01, 0.02, "NU left out"), (0.99, 0.02, "PU left out"), (0.5, 0.05, None)],
+)
+def test_an_estimate_that_the_prior_may_undo_is_left_out_and_told(value, error, words):
+    low, high = max(value - 2 * error, 0.0), min(value + 2 * error, 1.0)
+    prior = ClassPrior(value, low, high, std_error=error, source="estimated")
+    counts = metrics.ScoreCounts.from_rows(Y, SCORES)
+    found = weigh(counts, moments_of(counts), prior)
+    assert (found.note is None) is (words is None)
+    assert words is None or found.note.startswith(f"{words}: the prior")
+    assert (found.weights == 0).sum() == (0 if words is None else 1)
 
 
 @pytest.mark.parametrize(
