@@ -17,7 +17,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from pnuauc import AUCClassifier, AUCClassifierCV
+from pnuauc import AUCClassifier, AUCClassifierCV, AutoAUCClassifier
 from pnuauc.baselines import LabeledOnly, RankSVM
 from pnuauc.exceptions import CorrectionWarning, LabelReadingWarning, MissingRoleError
 from pnuauc.losses import LOSSES
@@ -299,7 +299,8 @@ def test_any_small_data_gives_finite_scores(n_p, n_n, n_u, d, basis, loss, eta):
 
 def test_score_is_the_auc_of_labelled_rows():
     X, y, X_test, truth = draw()
-    for model in (AUCClassifier(prior=0.2), RankSVM(random_state=0), LabeledOnly(SVC())):
+    committee = AutoAUCClassifier(prior=0.2, cv=0, members=["kernels", "trees"], random_state=0)
+    for model in (AUCClassifier(prior=0.2), RankSVM(random_state=0), LabeledOnly(SVC()), committee):
         model.fit(X, y)
         scores = model.decision_function(X_test)
         assert model.score(X_test, truth.astype(int)) == pytest.approx(roc_auc_score(truth, scores))
@@ -308,9 +309,10 @@ def test_score_is_the_auc_of_labelled_rows():
         assert model.score(X_test, truth.astype(int), weight) == pytest.approx(expected)
 
 
-def test_score_uses_unlabelled_rows_with_the_fitted_prior():
+@pytest.mark.parametrize("kind", [AUCClassifier, AutoAUCClassifier])
+def test_score_uses_unlabelled_rows_with_the_fitted_prior(kind):
     X, y, *_ = draw(sizes=(20, 40, 300))
-    model = AUCClassifier(prior=0.2, random_state=0).fit(X, y)
+    model = kind(prior=0.2, random_state=0).fit(X, y)
     scores = model.decision_function(X)
     p, n, u = (scores[y == code] for code in (1, 0, -1))
     expected = {

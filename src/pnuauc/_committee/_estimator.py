@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -28,7 +28,7 @@ from pnuauc._committee._ranking import (
 )
 from pnuauc._committee._reasons import Reason, find_reasons
 from pnuauc._committee._views import DenseView, Look, fit_view
-from pnuauc._estimators import choose_risk, training_prior
+from pnuauc._estimators import AUCScoreMixin, choose_risk, training_prior
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
 from pnuauc._rows import RowsElsewhere
@@ -68,7 +68,7 @@ class MemberReport:
     auc_without: float | None = None
 
 
-class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
+class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     """A ranking for any table: several kinds of model, chosen by what there is, summed.
 
     score(x) = sum_m weight_m (score_m(x) - mean_m) / spread_m, mean and spread over unlabelled
@@ -390,9 +390,7 @@ class AutoAUCClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        tags.classifier_tags.multi_class = False
         return tags
 
 
