@@ -218,8 +218,9 @@ def _lead(ours: dict[Any, float], theirs: dict[Any, float]) -> str:
     mean = f"{np.mean([theirs[k] for k in common]):.1f}"
     if not gaps.any():
         return f"{mean} (n = {len(gaps)})"
-    error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
-    return f"{mean} ({gaps.mean():+.1f} ± {error:.1f})"
+    if len(gaps) < 2:  # one draw has no scatter
+        return f"{mean} ({gaps.mean():+.1f})"
+    return f"{mean} ({gaps.mean():+.1f} ± {gaps.std(ddof=1) / np.sqrt(len(gaps)):.1f})"
 
 
 def _means(experiment: Experiment, rows: list[Row], keys: list[str]) -> list[dict[str, object]]:
