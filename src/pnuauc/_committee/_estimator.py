@@ -307,13 +307,15 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         apart: Floats | None,
         known: ClassPrior | None,
     ) -> list[MemberReport]:
-        reports = []
-        for i, (member, why) in enumerate(chosen):
-            found: dict[str, float] = {}
-            if self.held_out_ is not None and apart is not None:
-                found = _worth(self.held_out_, apart, i, known)
-            reports.append(MemberReport(member.name, why, float(weights[i]), **found))
-        return reports
+        found: list[dict[str, float]] = [{} for _ in chosen]
+        if self.held_out_ is not None and apart is not None:
+            whole = self.held_out_.auc(apart, known)[0]
+            worth = (_worth(self.held_out_, apart, i, known) for i in range(len(chosen)))
+            found = [{**own, "auc_with": whole} for own in worth]
+        return [
+            MemberReport(member.name, why, float(weight), **own)
+            for (member, why), weight, own in zip(chosen, weights, found, strict=True)
+        ]
 
     # -- answering ---------------------------------------------------------------------------
 
@@ -440,6 +442,5 @@ def _worth(
     return {
         "auc": value,
         "auc_error": error,
-        "auc_with": held_out.auc(weights, known)[0],
         "auc_without": held_out.auc(rest, known)[0] if rest.any() else 0.5,
     }

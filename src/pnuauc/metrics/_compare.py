@@ -149,7 +149,7 @@ def _slopes(
     if not usable.any():
         raise ValueError(f"method={method!r} is undefined at prior={prior.value:g}.")
     shares, mass = shares[usable], mass[usable] / mass[usable].sum()
-    return shares, mass, np.stack([np.nan_to_num(raw_to_auc(float(t))[0]) for t in shares])
+    return shares, mass, np.nan_to_num(raw_to_auc(shares)[0])
 
 
 def _on_average(method: str, weights: Floats, raw: Floats, shares: Floats, mass: Floats) -> float:
@@ -157,8 +157,8 @@ def _on_average(method: str, weights: Floats, raw: Floats, shares: Floats, mass:
     used = weights != 0.0
     if np.isnan(shares[0]):
         return float(weights[used] @ raw[used])
-    scales = [raw_to_auc(float(t)) for t in shares]
-    values = [float(weights[used] @ (slope * raw - offset)[used]) for slope, offset in scales]
+    slope, offset = raw_to_auc(shares)
+    values = (slope * raw - offset)[:, used] @ weights[used]
     return float(mass @ np.clip(values, 0.0, 1.0))
 
 

@@ -24,7 +24,14 @@ from pnuauc.metrics._counts import Floats
 from pnuauc.metrics._interval import t_quantile
 from pnuauc.metrics._moments import PairShares, raw_to_auc
 
-__all__ = ["REFUTED", "Conditional", "conditional", "mixture_limits", "role_extremes"]
+__all__ = [
+    "REFUTED",
+    "Conditional",
+    "conditional",
+    "conditionals",
+    "mixture_limits",
+    "role_extremes",
+]
 
 #: k_r of two Gaussians is .6 to 1; of an outlier that loses to everything, 3.
 USUAL = 1.2
@@ -34,6 +41,10 @@ USUAL_ROWS = 10.0
 REFUTED = 0.999
 #: A placement that is 0 or 1 has the variance a (1 - a), three times 4 a (1 - a) / 12.
 _LARGEST = 3.0
+#: Covariances by role where the classes are alike, whatever the prior.
+_ALIKE = np.zeros((3, 3, 3))
+_ALIKE[0, :2, :2] = _ALIKE[1, ::2, ::2] = 1.0 / 12.0
+_ALIKE[2, 1:, 1:] = np.array([[1.0, -1.0], [-1.0, 1.0]]) / 12.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,22 +88,22 @@ class Conditional:
         return np.asarray(np.maximum.accumulate(below))
 
 
-def role_extremes(prior: float) -> tuple[Floats, Floats]:
-    """Covariances of a row's raw projections by role, classes alike and classes apart, (3, 3, 3).
+def role_extremes(prior: float | Floats) -> tuple[Floats, Floats]:
+    """Covariances of a row's raw projections by role, classes alike and classes apart.
 
-    Order of roles P, N, U and of estimates PN, PU, NU, as in :mod:`pnuauc.metrics._moments`. Alike:
-    all placements are one uniform variable. Apart: every positive beats every negative, and
-    placements within the own class are uniform.
+    Each of shape (*shape of prior, 3, 3, 3): order of roles P, N, U and of estimates PN, PU, NU, as
+    in :mod:`pnuauc.metrics._moments`. Alike: all placements are one uniform variable. Apart: every
+    positive beats every negative, and placements within the own class are uniform.
     """
-    t, rest = prior, 1.0 - prior
-    alike, apart = np.zeros((3, 3, 3)), np.zeros((3, 3, 3))
-    alike[0][np.ix_([0, 1], [0, 1])] = alike[1][np.ix_([0, 2], [0, 2])] = 1.0 / 12.0
-    alike[2][1:, 1:] = np.array([[1.0, -1.0], [-1.0, 1.0]]) / 12.0
-    apart[0][1, 1], apart[1][2, 2] = t * t / 12.0, rest * rest / 12.0
+    t = np.asarray(prior, dtype=float)
+    rest = 1.0 - t
+    alike = np.broadcast_to(_ALIKE, (*t.shape, 3, 3, 3))
+    apart = np.zeros(alike.shape)
+    apart[..., 0, 1, 1], apart[..., 1, 2, 2] = t * t / 12.0, rest * rest / 12.0
     mean_pu, mean_nu = t / 2.0 + rest, rest / 2.0 + t
-    apart[2][1, 1] = t / 3.0 + rest - mean_pu**2
-    apart[2][2, 2] = rest / 3.0 + t - mean_nu**2
-    apart[2][1, 2] = apart[2][2, 1] = 0.5 - mean_pu * mean_nu
+    apart[..., 2, 1, 1] = t / 3.0 + rest - mean_pu**2
+    apart[..., 2, 2, 2] = rest / 3.0 + t - mean_nu**2
+    apart[..., 2, 1, 2] = apart[..., 2, 2, 1] = 0.5 - mean_pu * mean_nu
     return alike, apart
 
 
@@ -111,40 +122,51 @@ def conditional(
     inflation : float
         Factor of the variance, for scores that are less than independent.
     """
-    slope, offset = raw_to_auc(prior)
+    # PN does not look at the prior
+    at = np.array([0.5 if prior is None else prior])
+    return conditionals(moments, at, weights, inflation)[0]
+
+
+def conditionals(
+    moments: PairShares, priors: Floats, weights: Floats, inflation: float = 1.0
+) -> list[Conditional]:
+    """As :func:`conditional` for every one of ``priors``, shape (J,), at once."""
+    slope, offset = raw_to_auc(priors)
     used = weights != 0.0
-    value = float(np.sum(weights[used] * (slope * moments.raw - offset)[used]))
-    raw_weights = np.where(used, weights * np.nan_to_num(slope), 0.0)
+    value = np.where(used, weights * (slope * moments.raw - offset), 0.0).sum(axis=1)
+    raw_weights = np.where(used, weights * slope, 0.0)
+    squares = raw_weights[:, :, None] * raw_weights[:, None, :]
     alike, apart = (
-        np.einsum("i,rij,j->r", raw_weights, matrix, raw_weights)
-        for matrix in role_extremes(0.5 if prior is None else prior)
+        (squares[:, None] * matrix).sum(axis=(2, 3)) for matrix in role_extremes(priors)
     )
     n = np.asarray(moments.n, dtype=float)
-    seen = n * np.einsum("i,rij,j->r", raw_weights, moments.by_role, raw_weights)
+    seen = n * (squares[:, None] * moments.by_role).sum(axis=(2, 3))
     base, slope_a = _by_role(value, seen, alike, apart, n)
     rows = np.maximum(n, 1.0)
     # a role that has no weight has no variance under either extreme
     involved = (n > 0) & (alike + apart > 0)
     base, slope_a = (np.where(involved, part / rows, 0.0) for part in (base, slope_a))
-    a = _inside(value, n)
+    a = _inside(value, n)[:, None]
     parts = base + slope_a * a * (1.0 - a)
-    noise = float(np.sum(np.where(n > 1, parts**2 / (rows - 1.0 + USUAL_ROWS), 0.0)))
-    df = float(parts.sum() ** 2 / noise) if noise > 0 else np.inf
-    return Conditional(value, inflation * float(base.sum()), inflation * float(slope_a.sum()), df)
+    noise = np.where(n > 1, parts**2 / (rows - 1.0 + USUAL_ROWS), 0.0).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.where(noise > 0, parts.sum(axis=1) ** 2 / noise, np.inf)
+    columns = value, inflation * base.sum(axis=1), inflation * slope_a.sum(axis=1), df
+    return [Conditional(*map(float, line)) for line in zip(*columns, strict=True)]
 
 
-def _inside(value: float, n: Floats) -> float:
-    """The estimate as if one more pair of rows had been a draw."""
+def _inside(value: Floats, n: Floats) -> Floats:
+    """The estimates as if one more pair of rows had been a draw, shape (J,)."""
     fewest = float(n[n > 0].min())
-    return (min(max(value, 0.0), 1.0) * fewest + 0.5) / (fewest + 1.0)
+    return np.asarray((np.clip(value, 0.0, 1.0) * fewest + 0.5) / (fewest + 1.0))
 
 
 def _by_role(
-    value: float, seen: Floats, alike: Floats, apart: Floats, n: Floats
+    value: Floats, seen: Floats, alike: Floats, apart: Floats, n: Floats
 ) -> tuple[Floats, Floats]:
-    """Constant part and factor of a (1 - a) of each role's variance of one row."""
+    """Constant part and factor of a (1 - a) of each role's variance of one row, (J, 3) each."""
     span = alike - apart
-    a = _inside(value, n)
+    a = _inside(value, n)[:, None]
     informative = n * 4.0 * a * (1.0 - a)
     reading = (seen - apart) / np.maximum(4.0 * a * (1.0 - a) * span, 1e-12)
     # one row shows no spread at all

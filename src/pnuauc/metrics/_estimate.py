@@ -13,7 +13,13 @@ from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
 from pnuauc.exceptions import MissingRoleError, PriorRefutedError
 from pnuauc.labels import ROLES
-from pnuauc.metrics._conditional import REFUTED, Conditional, conditional, mixture_limits
+from pnuauc.metrics._conditional import (
+    REFUTED,
+    Conditional,
+    conditional,
+    conditionals,
+    mixture_limits,
+)
 from pnuauc.metrics._counts import Floats, ScoreCounts
 from pnuauc.metrics._interval import check_level
 from pnuauc.metrics._moments import SINGLES, PairShares, moments_of, raw_to_auc
@@ -293,11 +299,11 @@ class _Question:
     def at(self, prior: float | None, weights: Floats) -> Conditional:
         return conditional(self.moments, prior, weights, self.variance_factor)
 
-    def row_variance(self, prior: float | None, weights: Floats) -> float:
-        """Variance of the estimate at one prior, as the rows show it."""
+    def row_variance(self, prior: float | Floats | None, weights: Floats) -> Any:
+        """Variance of the estimate at each prior, as the rows show it; of the prior's shape."""
         raw_weights = np.nan_to_num(raw_to_auc(prior)[0]) * weights
-        total = raw_weights @ self.moments.by_role.sum(axis=0) @ raw_weights
-        return self.variance_factor * float(total)
+        both = raw_weights @ self.moments.by_role.sum(axis=0)
+        return self.variance_factor * (both * raw_weights).sum(axis=-1)
 
 
 def _all_equal(counts: ScoreCounts) -> bool:
@@ -352,7 +358,7 @@ def _known(
     if limits is None:
         assert prior is not None
         raise _refuted(ask, method)
-    variance = ask.row_variance(prior, weights)
+    variance = float(ask.row_variance(prior, weights))
     if variance <= 0.0 and found.value in (0.0, 1.0):
         notes.append(
             "Not one pair is misranked, so the standard error reads zero; the interval is the one "
@@ -371,14 +377,14 @@ def _mixed(ask: _Question, method: str, weights: Floats, notes: list[str]) -> AU
     shares, mass = shares[usable], mass[usable] / mass[usable].sum()
     if len(shares) == 1:
         return _known(ask, method, float(shares[0]), weights, notes)
-    parts = [ask.at(float(share), weights) for share in shares]
+    parts = conditionals(ask.moments, shares, weights, ask.variance_factor)
     mixed = mixture_limits(parts, mass, ask.level)
     if mixed is None:
         raise _refuted(ask, method)
     low, high, kept = mixed
     inside = np.clip([part.value for part in parts], 0.0, 1.0)
     value = float(min(max(kept @ inside, low), high))
-    rows = np.array([ask.row_variance(float(share), weights) for share in shares])
+    rows = ask.row_variance(shares, weights)
     variance = float(kept @ (rows + (inside - kept @ inside) ** 2))
     at_value = (
         ask.at(ask.prior.value, weights).value

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pnuauc.metrics._counts import Counts, Floats, ScoreCounts
 
@@ -95,15 +94,16 @@ def _covariance(role: Counts, projections: Floats, raw: Floats, used: list[int])
     return np.outer(spread, spread)
 
 
-def raw_to_auc(prior: float | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def raw_to_auc(prior: float | Floats | None) -> tuple[Floats, Floats]:
     """Slopes and offsets: AUC_k = slope_k * raw_k - offset_k for k in (PN, PU, NU).
 
-    ``prior`` is the share of positives inside U. NaN where the prior leaves an estimate undefined:
-    PU needs prior < 1, NU needs prior > 0.
+    ``prior`` is the share of positives inside U; each result has the shape (*shape of prior, 3).
+    NaN where the prior leaves an estimate undefined: PU needs prior < 1, NU needs prior > 0.
     """
-    slope, offset = np.array([1.0, np.nan, np.nan]), np.array([0.0, np.nan, np.nan])
-    if prior is not None and prior < 1.0:
-        slope[1], offset[1] = 1.0 / (1.0 - prior), 0.5 * prior / (1.0 - prior)
-    if prior is not None and prior > 0.0:
-        slope[2], offset[2] = 1.0 / prior, 0.5 * (1.0 - prior) / prior
+    t = np.asarray(np.nan if prior is None else prior, dtype=float)
+    below, above = (np.where(kept, t, np.nan) for kept in (t < 1.0, t > 0.0))
+    slope = np.stack([np.ones(t.shape), 1.0 / (1.0 - below), 1.0 / above], axis=-1)
+    offset = np.stack(
+        [np.zeros(t.shape), 0.5 * below / (1.0 - below), 0.5 * (1.0 - above) / above], axis=-1
+    )
     return slope, offset

@@ -48,7 +48,8 @@ class Weighed:
 def weigh(counts: ScoreCounts, moments: PairShares, prior: ClassPrior) -> Weighed:
     """Weights that are best on average over the prior's distribution."""
     shares, mass = prior.nodes(_NODES)
-    values = np.stack([slope * moments.raw - offset for slope, offset in map(raw_to_auc, shares)])
+    slope, offset = raw_to_auc(shares)
+    values = slope * moments.raw - offset
     known = len(shares) == 1
     away = 0.0 if known else _AWAY
     allowed = np.array([True, bool(shares.max() < 1.0 - away), bool(shares.min() > away)])
