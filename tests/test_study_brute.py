@@ -191,8 +191,10 @@ def held_out(seed=0, sizes=(20, 0, 300), share=0.2, shift=1.5):
         (ClassPrior(0.3, 0.2, 0.99, std_error=0.2), 0.1, 0.95),
     ],
 )
-def test_sensitivity_is_the_auc_at_every_prior(prior, low, high):
-    held = held_out()
+@pytest.mark.parametrize("n_negative", [0, 30])
+def test_sensitivity_is_the_auc_at_every_prior(prior, low, high, n_negative):
+    held = held_out(sizes=(20, n_negative, 300))
+    gains = (0.25, 0.5, 1.25) if n_negative else (0.0, 0.25, 0.75)
     found = _findings._sensitivity(held, prior, "pu", 0.9)
     grid = sorted({*np.linspace(low, high, 25), prior.value})
     kept = found["priors"]
@@ -201,11 +203,11 @@ def test_sensitivity_is_the_auc_at_every_prior(prior, low, high):
     for k, t in enumerate(kept):
         exact = auc_estimate(held.roles, held.scores, float(t), "pu", 0.9,
                              variance_factor=held.variance_factor)  # fmt: skip
-        value = _findings.trained_on_all(exact.value, 0.8, 0.25)
-        top = max(_findings.trained_on_all(exact.high, 0.8, 0.75), value)
+        value = _findings.trained_on_all(exact.value, 0.8, gains[1])
+        top = max(_findings.trained_on_all(exact.high, 0.8, gains[2]), value)
         assert found["value"][k] == pytest.approx(value)
         assert found["high"][k] == pytest.approx(top)
-        assert found["low"][k] == pytest.approx(exact.low)
+        assert found["low"][k] == pytest.approx(_findings.trained_on_all(exact.low, 0.8, gains[0]))
         assert found["std_error"][k] == pytest.approx(exact.std_error)
     assert found["at"] == pytest.approx(min(prior.value, kept[-1]))
     assert (found["method"], found["level"]) == ("pu", 0.9)

@@ -29,7 +29,14 @@ from scipy import special
 
 from pnuauc._prior import ClassPrior
 
-__all__ = ["CROSS_FIT_DISCOUNT", "Expected", "Placement", "place_among", "place_scores"]
+__all__ = [
+    "CROSS_FIT_DISCOUNT",
+    "Expected",
+    "Placement",
+    "place_among",
+    "place_scores",
+    "shortest_interval",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -129,7 +136,10 @@ class Placement:
         """Positives among the k highest of n_unlabeled unlabelled rows: mean, prediction interval.
 
         The limits hold for the count itself: given the mean chance p of the k rows it is taken as
-        Binomial(k, p), which is never narrower than the sum of k unequal chances.
+        Binomial(k, p), which is never narrower than the sum of k unequal chances. They are the
+        nearest pair with the asked probability between them, the mean included: where the counts
+        pile up at k or at 0, equal tails would reserve half of the rest for the side where there is
+        nothing.
         """
         k = _checked_k(k, n_unlabeled)
         chance, mass = self._top_chances(k, n_unlabeled)
@@ -139,11 +149,9 @@ class Placement:
         middle = 0.5 * (cells[1:] + cells[:-1])
         used = cell_mass > 1e-9
         below = special.bdtr(counts[:, None], k, middle[None, used]) @ cell_mass[used]
-        tail = (1.0 - level) / 2.0
-        total = below[-1]
-        low = counts[np.searchsorted(below, tail * total)]
-        high = counts[min(np.searchsorted(below, (1.0 - tail) * total), len(counts) - 1)]
-        return Expected(float(k * (mass @ chance)), float(low), float(high))
+        mean = float(k * (mass @ chance))
+        first, last = shortest_interval(counts, below / below[-1], level)
+        return Expected(mean, min(first, float(np.floor(mean))), max(last, float(np.ceil(mean))))
 
     def recall(self, k: int, n_unlabeled: int, level: float = 0.95) -> Expected:
         """Share of U's positives that are among the k highest rows."""
@@ -167,6 +175,21 @@ class Placement:
         share = np.bincount(cell, minlength=len(_Z)) / len(z)
         chances = np.concatenate([_curves(float(s))[0] @ share for s in self.shares])
         return chances, (self.weights[:, None] * self.shapes).ravel()
+
+
+def shortest_interval(counts: Floats, below: Floats, level: float) -> tuple[float, float]:
+    """The nearest two counts with probability ``level`` from one to the other, both included.
+
+    counts : ndarray, shape (m,), ascending; below : P(count <= each), shape (m,), ends at 1.
+    Of several equally near pairs the one of most probability.
+    """
+    before = np.concatenate([[0.0], below[:-1]])
+    # an allowance for rounding: all counts together have probability 1
+    last = np.searchsorted(below, before + level - 1e-9)
+    begins = np.flatnonzero(last < len(counts))
+    ends = last[begins]
+    best = np.lexsort((before[begins] - below[ends], counts[ends] - counts[begins]))[0]
+    return float(counts[begins[best]]), float(counts[ends[best]])
 
 
 def place_scores(
