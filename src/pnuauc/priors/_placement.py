@@ -67,10 +67,11 @@ class PlacementPrior(BasePrior):
     max_rows : int or None
         At most so many rows of each role, drawn at random, are used.
     level : float
-        Level of ``interval_``: an interval of that posterior probability, somewhat less of it with
-        several scorers, whose posterior is wider than its error. It takes shares in the order of
-        their posterior density (the shortest interval), or, with P and N and no belief of yours, in
-        the order of their likelihood (docs/priors.md).
+        Level of ``interval_``: an interval of that probability in the mean of the scorers'
+        posteriors, somewhat less of it with several scorers, since that mean is wider than its
+        error. It takes shares in the order of their density (the shortest interval), or, with P
+        and N and no belief of yours, in the order of their likelihood (docs/priors.md). It is for
+        the share of the rows of U at hand, not of a population that they were drawn from.
     on_unidentified : {"raise", "warn", "ignore"}
         What to do when the labelled rows say nothing: the posterior is the belief once more.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
@@ -180,10 +181,15 @@ class PlacementPrior(BasePrior):
             ranks = self._ranks(X[kept], roles.take(kept), rng)
         belief = read_belief(self.belief)
         found = posterior(
-            ranks.counts, belief.mirrored if mirrored else belief, spread_sd=self.spread_sd
+            ranks.counts,
+            belief.mirrored if mirrored else belief,
+            spread_sd=self.spread_sd,
+            part_of_unlabeled=min(1.0, (self.max_rows or np.inf) / roles.n_unlabeled),
         )
         share = ClassPrior.from_posterior(found.shares, found.weights, self.level)
         low, high = found.interval(self.level)
+        # they are of two ways to put the scorers together, so nothing else makes sure of it
+        low, high = min(low, share.value), max(high, share.value)
         # less than one row of U is none of them
         low = low if low * roles.n_unlabeled >= 1 else 0.0
         high = high if (1 - high) * roles.n_unlabeled >= 1 else 1.0
