@@ -6,8 +6,8 @@ report states with its interval, beside the truth: the final model's AUC on up t
 of each class, the share of positives inside U, and the positives among the 20 highest rows.
 
 Versions: "now" is the default, "average" the kernel model with 100 centres, which "before" (commit
-b617541, rows kept) fitted too. Constants of the intervals were chosen on trial 0 and on trials from
-900 on, so the present versions run from trial 1.
+b617541, rows kept) fitted too. Constants of the intervals were chosen on trials 0 to 2 and on trials
+from 900 on, so the present versions run from trial 3 (``first``).
 """
 
 from __future__ import annotations
@@ -109,12 +109,10 @@ def _auc(positive: NDArray[Any], negative: NDArray[Any]) -> tuple[float, float]:
 def run(job: Job) -> list[dict[str, Any]]:
     """One fit by each version that is present; the rows of "before" are kept as they are."""
     drawn = table_of(job.data_set, job.setting, job.seed)
-    if drawn is None or job.seed == 0:
-        return []
     return [
         {"method": method.name, **_one_fit(drawn, method.settings)}
         for method in job.methods
-        if method.settings
+        if drawn is not None and job.seed >= method.settings.get("first", np.inf)
     ]
 
 
@@ -142,7 +140,7 @@ def study_row(
     classes : labels as the tool gets them (of labelled, then unlabelled rows), hidden ones of U
     and those of the other rows
     options : settings of the fit; "version" is raised when the tool changes, so that rows of an
-    earlier one do not count
+    earlier one do not count, and "first" is the first trial that no constant was chosen on
     """
     import pandas as pd
     import pyarrow as pa
@@ -153,7 +151,7 @@ def study_row(
     y, hidden, y_test = classes
     table = pd.concat([labelled, unlabeled], ignore_index=True).assign(label=y.astype(int))
     codes = LabelCodes(positive=1, negative=0 if (y == 0).any() else None, unlabeled=-1)
-    asked = {name: value for name, value in options.items() if name != "version"}
+    asked = {name: value for name, value in options.items() if name not in ("version", "first")}
     settings = FitSettings(importance=False, comparisons=False, top=_TOP, **asked)
     start = time.process_time()
     study = fit_study(table, ColumnRoles("label", codes=codes), settings)
