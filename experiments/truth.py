@@ -6,8 +6,8 @@ report states with its interval, beside the truth: the final model's AUC on up t
 of each class, the share of positives inside U, and the positives among the 20 highest rows.
 
 Versions: "now" is the default, "average" the kernel model with 100 centres, which "before" (commit
-b617541, rows kept) fitted too. Constants of the intervals were chosen on trials 0 to 2 and on trials
-from 900 on, so the present versions run from trial 3 (``first``).
+b617541, rows kept) fitted too. Constants of the intervals were chosen on trials 0 to 2 and on
+trials from 900 on, so the present versions run from trial 3 (``first``).
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ STATED = (
     *("prior_value", "prior_low", "prior_high", "prior_told"),
     *("top_value", "top_low", "top_high", "top_told", "identical"),
     *("pn_low", "pn_high", "pu_low", "pu_high", "combined_low", "combined_high"),
-    *("plain_low", "plain_high"),
+    *("plain_low", "plain_high", "chances"),
 )
+#: Stated probabilities of single rows are counted between these.
+_EDGES = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 
 Table = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -162,10 +164,25 @@ def study_row(
 
     of_test = scores(test)
     truth, error = _auc(of_test[y_test == 1], of_test[y_test == 0])
-    order = np.argsort(-scores(unlabeled), kind="stable")[:_TOP]
-    row = {"true_prior": float(hidden.mean()), "true_auc": truth, "true_se": error}
+    of_unlabeled = scores(unlabeled)
+    order = np.argsort(-of_unlabeled, kind="stable")[:_TOP]
+    row = {"chances": _chances(study.model.probability(of_unlabeled), hidden)}
+    row |= {"true_prior": float(hidden.mean()), "true_auc": truth, "true_se": error}
     row |= {"top_hits": int(hidden[order].sum()), "seconds": seconds}
     return row | _stated(study.findings) | _alternatives(study)
+
+
+def _chances(stated: NDArray[Any] | None, hidden: NDArray[Any]) -> str:
+    """Unlabelled rows by stated probability: "rows, sum of probabilities, positives; ..."."""
+    if stated is None:
+        return ""
+    place = np.clip(np.searchsorted(_EDGES, stated[:, 0], "right") - 1, 0, len(_EDGES) - 2)
+    counts = [
+        np.bincount(place, weights, len(_EDGES) - 1) for weights in (None, stated[:, 0], hidden)
+    ]
+    return "; ".join(
+        f"{n:.0f} {total:.4f} {hits:.0f}" for n, total, hits in zip(*counts, strict=True)
+    )
 
 
 def _alternatives(study: Any) -> dict[str, Any]:
@@ -256,6 +273,8 @@ def show(experiment: Experiment, results: Path) -> str:
     del versions["before"]
     parts += ["Other intervals for the same AUCs, where both are stated:"]
     parts += [markdown_table(_beside(versions))]
+    parts += ["Unlabelled rows by the probability that is stated of each, stacked tables left out:"]
+    parts += [markdown_table(_by_chance(versions))]
     parts += ["By setting, stacked tables left out:"]
     parts += [markdown_table(_by_setting(experiment, versions))]
     parts += ["By set, 10 positives or more:", markdown_table(_by_set(versions))]
@@ -295,6 +314,28 @@ def _beside(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
                     | {"stated covers %": f"{shares[1]:.0f}"}
                     | {"stated width over its": f"{own_width / width:.2f}"}
                 )
+    return lines
+
+
+def _by_chance(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
+    """Stated probability and share of positives, bin by bin, over all fits of a group."""
+    lines: list[dict[str, object]] = []
+    for name, belongs in GROUPS.items():
+        for version, rows in versions.items():
+            texts = [r["chances"] for r in rows if belongs(r) and _alone(r) and r.get("chances")]
+            if not texts:
+                continue
+            counts = np.array([[part.split() for part in text.split(";")] for text in texts], float)
+            for k, (n, total, hits) in enumerate(counts.sum(axis=0)):
+                if n:
+                    of_fits = counts[counts[:, k, 0] > 0, k]
+                    over = (of_fits[:, 2] - of_fits[:, 1]).std() * np.sqrt(len(of_fits)) / n
+                    lines.append(
+                        {"labels": name, "version": version}
+                        | {"probability": f"{_EDGES[k]:g} to {_EDGES[k + 1]:g}", "rows": int(n)}
+                        | {"stated": f"{total / n:.3f}", "positives": f"{hits / n:.3f}"}
+                        | {"error of that": f"{over:.3f}"}
+                    )
     return lines
 
 
