@@ -166,7 +166,7 @@ def posterior(
     belief: Belief,
     *,
     spread_sd: float = 0.25,
-    part_of_unlabeled: float = 1.0,
+    all_unlabeled: bool = True,
 ) -> Posterior:
     """Posterior of the share of positives in U from the ranks by one or more scorers.
 
@@ -186,8 +186,8 @@ def posterior(
     counts : list of RankCounts
         The same rows, ranked by each scorer.
     belief : Beta or Blend
-    part_of_unlabeled : float
-        Which part of U the counts hold, where not all of its rows were used.
+    all_unlabeled : bool
+        Whether the counts hold all of U. If not, the draw of those that they hold is an error.
     """
     look = _Grid.over((0.0, 1.0), _SHIFT_RANGE, _LOG_SPREAD_RANGE, _LOOK)
     first = look.log_density(counts, spread_sd)
@@ -207,7 +207,7 @@ def posterior(
     has_both = counts[0].has_both
     pooled: Floats = alone.mean(axis=0)
     support = pooled / (masses if has_both and isinstance(belief, Blend) else np.diff(edges))
-    drawn_rows = float(counts[0].unlabeled.sum()) / part_of_unlabeled if has_both else np.inf
+    drawn_rows = float(counts[0].unlabeled.sum()) if has_both and all_unlabeled else np.inf
     return Posterior(edges, together, masses, alone, best, support, drawn_rows)
 
 

@@ -184,7 +184,7 @@ class PlacementPrior(BasePrior):
             ranks.counts,
             belief.mirrored if mirrored else belief,
             spread_sd=self.spread_sd,
-            part_of_unlabeled=min(1.0, (self.max_rows or np.inf) / roles.n_unlabeled),
+            all_unlabeled=self.max_rows is None or roles.n_unlabeled <= self.max_rows,
         )
         share = ClassPrior.from_posterior(found.shares, found.weights, self.level)
         low, high = found.interval(self.level)
