@@ -253,11 +253,13 @@ class _Grid(NamedTuple):
         pooled = counts[0].pooled_share(self.shares)
         p, q = bin_shares(counts[0].edges, pooled, self.shifts, self.log_spreads)
         u = q + self.shares[:, None, None, None] * (p - q)
-        log_p, log_q, log_u = (np.log(np.maximum(share, _TINY)) for share in (p, q, u))
         law = -0.5 * (self.log_spreads / spread_sd) ** 2
-        return np.array(
-            [log_p @ c.positive + log_q @ c.negative + log_u @ c.unlabeled + law for c in counts]
-        )
+        total: Floats = np.zeros((len(counts), *u.shape[:3]))
+        for share, role in zip((p, q, u), range(1, 4), strict=True):
+            if counts[0][role].any():  # a class that is missing costs nothing
+                logs = np.log(np.maximum(share, _TINY))
+                total += [logs @ c[role] for c in counts]
+        return total + law
 
     def around(self, log_density: Floats, believed: Floats) -> _Grid:
         """A closer grid around the points that matter, with or without the belief."""
