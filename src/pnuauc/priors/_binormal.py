@@ -288,14 +288,17 @@ def bin_shares(
     # one interpolation for all shares: their mixtures, two apart, form one ascending line
     apart = 2.0 * np.arange(len(pooled))[:, None]
     wanted = (edges + apart).ravel()
+    mixtures, lines = np.empty((2, len(pooled), 240))
     for j in range(len(shifts)):
         for k, spread in enumerate(spreads):
             mean = means[j, k]
             line = np.linspace(min(-8.0, mean - 8 * spread), max(8.0, mean + 8 * spread), 240)
             positive, negative = ndtr(line), ndtr((line - mean) / spread)
-            mixtures = (negative + pooled[:, None] * (positive - negative) + apart).ravel()
-            found = np.interp(wanted, mixtures, np.tile(line, len(pooled)))
-            z[:, j, k] = found.reshape(len(pooled), -1)
+            np.multiply(pooled[:, None], positive - negative, out=mixtures)
+            mixtures += negative
+            mixtures += apart
+            lines[:] = line
+            z[:, j, k] = np.interp(wanted, mixtures.ravel(), lines.ravel()).reshape(-1, len(edges))
     below_p, below_q = ndtr(z), ndtr((z - means[:, :, None]) / spreads[:, None])
     ends = np.ones((*size[:3], 1))
     return (
