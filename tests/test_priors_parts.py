@@ -191,15 +191,37 @@ def test_the_interval_takes_cells_by_support_and_the_surprise():
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95])
 def test_an_interval_of_several_scorers_is_shorter_by_the_same_factor_at_every_level(level):
-    """Of a normal posterior: ends at z deviations with one scorer, at .88 z with two."""
+    """Of a normal posterior: ends at z deviations with one scorer, at .87 z with two.
+
+    Less with the draw of n rows of U taken off: its variance, (.4 * .6 - .05^2) / n, is the part
+    95 / n of .05^2, and no more than half of it goes.
+    """
     edges = np.linspace(0, 1, 4001)
     weights = np.diff(stats.norm.cdf(edges, 0.4, 0.05))
     alone = Posterior(edges, weights, weights, weights[None], [], weights)
     several = alone._replace(by_scorer=np.array([weights, weights]))
     z = stats.norm.ppf((1 + level) / 2)
-    for found, errors in ((alone, z), (several, 0.88 * z)):
+    for found, errors in (
+        (alone, z),
+        (alone._replace(drawn_rows=380.0), z),
+        (several, 0.87 * z),
+        (several._replace(drawn_rows=380.0), 0.87 * z * np.sqrt(0.75)),
+        (several._replace(drawn_rows=95.0), 0.87 * z * np.sqrt(0.5)),
+    ):
         expected = [0.4 - errors * 0.05, 0.4 + errors * 0.05]
         assert found.interval(level) == pytest.approx(expected, abs=4e-4)
+
+
+def test_an_interval_holds_what_each_scorer_may_be_right_about():
+    """Two scorers that contradict each other: the interval of 95% has most of both."""
+    edges = np.linspace(0, 1, 2001)
+    first, second = (np.diff(stats.norm.cdf(edges, mean, 0.02)) for mean in (0.2, 0.4))
+    product = np.sqrt(first * second) / np.sqrt(first * second).sum()
+    by_scorer = np.array([first, second])
+    found = Posterior(edges, product, product, by_scorer, [], by_scorer.mean(axis=0))
+    low, high = found.interval(0.95)
+    assert low < 0.2 < 0.4 < high
+    assert found.shares @ found.weights == pytest.approx(0.3, abs=1e-3)
 
 
 def test_beliefs_have_the_moments_of_their_interval():

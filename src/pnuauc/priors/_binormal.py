@@ -28,9 +28,11 @@ __all__ = ["Posterior", "RankCounts", "Shape", "posterior", "rank_counts"]
 Floats: TypeAlias = NDArray[np.float64]
 Range: TypeAlias = tuple[float, float]
 
-#: Scorers that err apart count as one in the posterior of several (see :func:`posterior`), so it is
-#: wider than its error: errors are this share of its width (docs/priors.md).
-_ERROR_OF_SEVERAL = 0.88
+#: Scorers err apart, so the error of the mean of several posteriors is this share of its width
+#: (docs/priors.md).
+_ERROR_OF_SEVERAL = 0.87
+#: At least this part of the variance stays when U's own draw is taken off: the form errs too.
+_LEAST_VARIANCE = 0.5
 _N_BINS = 32
 #: mu / sqrt((1 + sigma^2) / 2), which stays the same when P and N are swapped; flat on this range.
 _SHIFT_RANGE = (0.05, 5.05)
@@ -95,6 +97,7 @@ class Posterior(NamedTuple):
     by_scorer : shape (n_scorers, n), the posterior from every scorer alone
     best : Shape of the largest posterior density, one for each scorer
     support : shape (n,), cells with more of it enter an interval first
+    drawn_rows : rows of U whose own draw is no error (see :meth:`interval`); infinite: all of it is
     """
 
     edges: Floats
@@ -103,6 +106,7 @@ class Posterior(NamedTuple):
     by_scorer: Floats
     best: list[Shape]
     support: Floats
+    drawn_rows: float = np.inf
 
     @property
     def shares(self) -> Floats:
@@ -111,15 +115,26 @@ class Posterior(NamedTuple):
     def interval(self, level: float) -> tuple[float, float]:
         """The hull of the cells of most support that have the probability ``level`` together.
 
-        Of several scorers 2 Phi(.88 z) - 1 with z = Phi^-1((1 + level) / 2): ends that lie z errors
-        apart from the middle of a normal posterior lie .88 z of its deviations from it.
+        Probability is that of the mean of the scorers' posteriors: any of them may be the one that
+        is right. Of several scorers it is 2 Phi(f z) - 1 with z = Phi^-1((1 + level) / 2) and f the
+        error of that mean in its own deviations. f^2 = .87^2 (1 - t (1 - t) / (n_U variance)): the
+        likelihood takes U's rows for draws with the share t, which scatters U's own share, the one
+        that is asked for, by t (1 - t) / n_U.
         """
-        several = len(self.by_scorer) > 1
-        errors = float(ndtri((1 + level) / 2)) * (_ERROR_OF_SEVERAL if several else 1.0)
+        pooled: Floats = self.by_scorer.mean(axis=0)
+        errors = float(ndtri((1 + level) / 2))
+        if len(self.by_scorer) > 1:
+            errors *= _ERROR_OF_SEVERAL * float(np.sqrt(self._share_of_variance(pooled)))
         order = np.argsort(-self.support, kind="stable")
-        needed = np.searchsorted(np.cumsum(self.weights[order]), 2 * ndtr(errors) - 1)
+        needed = np.searchsorted(np.cumsum(pooled[order]), 2 * ndtr(errors) - 1)
         kept = order[: int(needed) + 1]
         return float(self.edges[kept.min()]), float(self.edges[kept.max() + 1])
+
+    def _share_of_variance(self, pooled: Floats) -> float:
+        """What is left of the variance without the draw of U's rows."""
+        variance = float(pooled @ (self.shares - pooled @ self.shares) ** 2)
+        draw = float(pooled @ (self.shares * (1 - self.shares))) / self.drawn_rows
+        return max(variance - draw, _LEAST_VARIANCE * variance) / variance if variance else 1.0
 
     def surprise(self) -> float:
         """Kullback-Leibler divergence of the posterior from the belief, in nats."""
@@ -146,7 +161,13 @@ def rank_counts(
     return RankCounts(places / n, *(count.astype(float) for count in counts))
 
 
-def posterior(counts: list[RankCounts], belief: Belief, *, spread_sd: float = 0.25) -> Posterior:
+def posterior(
+    counts: list[RankCounts],
+    belief: Belief,
+    *,
+    spread_sd: float = 0.25,
+    all_unlabeled: bool = True,
+) -> Posterior:
     """Posterior of the share of positives in U from the ranks by one or more scorers.
 
     Every scorer gives a likelihood of the share, (mu, sigma) integrated out: the shift flat on
@@ -157,13 +178,16 @@ def posterior(counts: list[RankCounts], belief: Belief, *, spread_sd: float = 0.
     An interval takes shares in the order of their density: it is the shortest one. With P and N and
     a belief that nobody stated (``Blend``) it takes them in the order of their likelihood instead:
     such a belief says how much a share weighs, not which of two shares fits the rows better.
-    With one class the likelihood is nearly flat where the classes overlap, and its order is noise.
+    With one class the likelihood is nearly flat where the classes overlap, and its order is noise;
+    and what U says of the other class rests on the form, so nothing is taken off its error.
 
     Parameters
     ----------
     counts : list of RankCounts
         The same rows, ranked by each scorer.
     belief : Beta or Blend
+    all_unlabeled : bool
+        Whether the counts hold all of U. If not, the draw of those that they hold is an error.
     """
     look = _Grid.over((0.0, 1.0), _SHIFT_RANGE, _LOG_SPREAD_RANGE, _LOOK)
     first = look.log_density(counts, spread_sd)
@@ -180,9 +204,11 @@ def posterior(counts: list[RankCounts], belief: Belief, *, spread_sd: float = 0.
     alone = np.array([_scaled(one, masses) for one in log_likelihood])
     averaged = log_likelihood.mean(axis=0)
     together = _scaled(averaged, masses)
-    by_likelihood = counts[0].has_both and isinstance(belief, Blend)
-    support = averaged if by_likelihood else together / np.diff(edges)
-    return Posterior(edges, together, masses, alone, best, support)
+    has_both = counts[0].has_both
+    pooled: Floats = alone.mean(axis=0)
+    support = pooled / (masses if has_both and isinstance(belief, Blend) else np.diff(edges))
+    drawn_rows = float(counts[0].unlabeled.sum()) if has_both and all_unlabeled else np.inf
+    return Posterior(edges, together, masses, alone, best, support, drawn_rows)
 
 
 def _scaled(log_likelihood: Floats, masses: Floats) -> Floats:
@@ -227,11 +253,13 @@ class _Grid(NamedTuple):
         pooled = counts[0].pooled_share(self.shares)
         p, q = bin_shares(counts[0].edges, pooled, self.shifts, self.log_spreads)
         u = q + self.shares[:, None, None, None] * (p - q)
-        log_p, log_q, log_u = (np.log(np.maximum(share, _TINY)) for share in (p, q, u))
         law = -0.5 * (self.log_spreads / spread_sd) ** 2
-        return np.array(
-            [log_p @ c.positive + log_q @ c.negative + log_u @ c.unlabeled + law for c in counts]
-        )
+        total: Floats = np.zeros((len(counts), *u.shape[:3]))
+        for share, role in zip((p, q, u), range(1, 4), strict=True):
+            if counts[0][role].any():  # a class that is missing costs nothing
+                logs = np.log(np.maximum(share, _TINY))
+                total += [logs @ c[role] for c in counts]
+        return total + law
 
     def around(self, log_density: Floats, believed: Floats) -> _Grid:
         """A closer grid around the points that matter, with or without the belief."""
@@ -260,14 +288,17 @@ def bin_shares(
     # one interpolation for all shares: their mixtures, two apart, form one ascending line
     apart = 2.0 * np.arange(len(pooled))[:, None]
     wanted = (edges + apart).ravel()
+    mixtures, lines = np.empty((2, len(pooled), 240))
     for j in range(len(shifts)):
         for k, spread in enumerate(spreads):
             mean = means[j, k]
             line = np.linspace(min(-8.0, mean - 8 * spread), max(8.0, mean + 8 * spread), 240)
             positive, negative = ndtr(line), ndtr((line - mean) / spread)
-            mixtures = (negative + pooled[:, None] * (positive - negative) + apart).ravel()
-            found = np.interp(wanted, mixtures, np.tile(line, len(pooled)))
-            z[:, j, k] = found.reshape(len(pooled), -1)
+            np.multiply(pooled[:, None], positive - negative, out=mixtures)
+            mixtures += negative
+            mixtures += apart
+            lines[:] = line
+            z[:, j, k] = np.interp(wanted, mixtures.ravel(), lines.ravel()).reshape(-1, len(edges))
     below_p, below_q = ndtr(z), ndtr((z - means[:, :, None]) / spreads[:, None])
     ends = np.ones((*size[:3], 1))
     return (

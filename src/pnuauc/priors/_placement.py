@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from sklearn import config_context
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -67,10 +68,11 @@ class PlacementPrior(BasePrior):
     max_rows : int or None
         At most so many rows of each role, drawn at random, are used.
     level : float
-        Level of ``interval_``: an interval of that posterior probability, somewhat less of it with
-        several scorers, whose posterior is wider than its error. It takes shares in the order of
-        their posterior density (the shortest interval), or, with P and N and no belief of yours, in
-        the order of their likelihood (docs/priors.md).
+        Level of ``interval_``: an interval of that probability in the mean of the scorers'
+        posteriors, somewhat less of it with several scorers, since that mean is wider than its
+        error. It takes shares in the order of their density (the shortest interval), or, with P
+        and N and no belief of yours, in the order of their likelihood (docs/priors.md). It is for
+        the share of the rows of U at hand, not of a population that they were drawn from.
     on_unidentified : {"raise", "warn", "ignore"}
         What to do when the labelled rows say nothing: the posterior is the belief once more.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
@@ -175,15 +177,22 @@ class PlacementPrior(BasePrior):
         rng = check_random_state(self.random_state)
         kept = _rows_to_use(roles, self.max_rows, rng)
         mirrored = roles.n_positive < 2
-        # many small systems: with BLAS threads they take two to four times the processor time
-        with threadpool_limits(1, user_api="blas"):
+        # many small systems: with BLAS threads they take two to four times the processor time, and
+        # checks of rows and options that are in order an eighth of it
+        unchecked = config_context(assume_finite=True, skip_parameter_validation=True)
+        with threadpool_limits(1, user_api="blas"), unchecked:
             ranks = self._ranks(X[kept], roles.take(kept), rng)
         belief = read_belief(self.belief)
         found = posterior(
-            ranks.counts, belief.mirrored if mirrored else belief, spread_sd=self.spread_sd
+            ranks.counts,
+            belief.mirrored if mirrored else belief,
+            spread_sd=self.spread_sd,
+            all_unlabeled=self.max_rows is None or roles.n_unlabeled <= self.max_rows,
         )
         share = ClassPrior.from_posterior(found.shares, found.weights, self.level)
         low, high = found.interval(self.level)
+        # they are of two ways to put the scorers together, so nothing else makes sure of it
+        low, high = min(low, share.value), max(high, share.value)
         # less than one row of U is none of them
         low = low if low * roles.n_unlabeled >= 1 else 0.0
         high = high if (1 - high) * roles.n_unlabeled >= 1 else 1.0
