@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from experiments.config import Config, Experiment, Setting
 from experiments.figures import pyplot, save
 from experiments.kinds import Kind
 from experiments.rankers import COLUMNS, fit_key, run
-from experiments.summary import finished, markdown_table
+from experiments.summary import Row, finished, markdown_table
 from pnuauc.datasets import DENSE
 
 __all__ = ["AUTO", "DESIGN"]
@@ -21,6 +22,9 @@ __all__ = ["AUTO", "DESIGN"]
 DESIGN = tuple(DENSE[::2])
 #: (data set, setting key, method) -> seed -> AUC in percent
 Scores = dict[tuple[str, str, str], dict[int, float]]
+#: Earlier versions of the committee (``committee`` in the configuration) that score as this one
+#: up to rounding: their AUCs count on draws not computed again; what they say of the top does not.
+_SAME_SCORES = {4: (3,)}
 _SIMPLE = (
     "extra_trees",
     "random_forest",
@@ -49,11 +53,21 @@ def _collect(experiment: Experiment, results: Path) -> tuple[Scores, dict[str, s
         sources.append((other, tuple(experiment.options["beside"])))
     for source, wanted in sources:
         labels |= {m.name: m.label for m in source.methods if m.name in wanted}
-        for row in finished(source, results):
+        for row in [*_earlier(source, results), *finished(source, results)]:
             if row["method"] in wanted:
                 key = (row["data_set"], row["setting"], row["method"])
                 scores.setdefault(key, {})[int(row["seed"])] = 100 * float(row["auc"])
     return scores, {name: labels[name] for _, names in sources for name in names if name in labels}
+
+
+def _earlier(experiment: Experiment, results: Path) -> list[Row]:
+    """Rows of earlier versions with the same scores, first of all."""
+    methods = [
+        replace(m, settings={**m.settings, "committee": version})
+        for m in experiment.methods
+        for version in _SAME_SCORES.get(m.settings.get("committee", 0), ())
+    ]
+    return finished(replace(experiment, methods=tuple(methods)), results)
 
 
 def _paired(

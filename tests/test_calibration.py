@@ -66,9 +66,54 @@ def test_counts_by_brute_force():
     counts = (rng.uniform(size=(20_000, 30)) < curves[chosen]).sum(axis=1)
     top = calibration.top(30, 200)
     assert top.expected == pytest.approx(counts.mean(), abs=0.1)
-    low, high = np.quantile(counts, [0.05, 0.95])
-    assert abs(top.low - low) <= 1
-    assert abs(top.high - high) <= 1
+    shares = np.bincount(counts, minlength=31) / len(counts)
+    assert shares[top.low : top.high + 1].sum() > 0.89
+    shorter = [shares[c : c + top.high - top.low].sum() for c in range(31)]
+    assert max(shorter) < 0.91
+
+
+def test_the_interval_is_the_shortest_one():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        k = int(rng.integers(0, 12))
+        law = rng.dirichlet(np.full(k + 1, 0.5))
+        low, high = _calibration._shortest(np.cumsum(law), 0.9)
+        assert 0 <= low <= high <= k
+        assert law[low : high + 1].sum() > 0.9 - 1e-9
+        for width in range(1, high - low + 1):  # no shorter one holds as much
+            sums = np.convolve(law, np.ones(width), "valid")
+            assert sums.max() < 0.9
+        same = np.convolve(law, np.ones(high - low + 1), "valid")
+        assert law[low : high + 1].sum() == pytest.approx(same.max())
+
+
+def test_a_solved_table_may_be_all_positive_at_the_top():
+    """100 held-out positives inside the top tenth: the interval holds 100 of 100; ten less: not."""
+    places = 1 - (np.arange(100) + 0.5) / 1000
+    for outside in (0, 10):
+        moved = np.concatenate([places[outside:], np.linspace(0.3, 0.7, outside)])
+        top = calibrate(moved, np.empty(0), ClassPrior.known(0.1), 100).top(100, 1000)
+        assert top.low <= 100 - outside <= top.high
+        assert (top.high == 100) == (outside == 0)
+        assert top.high - top.low < 15
+
+
+def test_an_unsure_prior_keeps_a_thousand_curves():
+    """Thinned evenly: means and intervals stay."""
+    rng = np.random.default_rng(0)
+    prior = ClassPrior.from_interval(0.1, 0.3)
+    data = rng.random(8) ** 0.3, rng.random(12), prior, 8
+    some = calibrate(*data)
+    assert len(some.weights) <= _calibration._MOST_CURVES
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_calibration, "_MOST_CURVES", 10**9)
+        every = calibrate(*data)
+    assert len(every.weights) > 5000
+    places = np.linspace(0.02, 0.999, 60)
+    np.testing.assert_allclose(some.probability(places), every.probability(places), atol=5e-3)
+    for some_ends, ends in zip(some.interval(places), every.interval(places), strict=True):
+        np.testing.assert_allclose(some_ends, ends, atol=0.03)
+    assert some.priors @ some.weights == pytest.approx(every.priors @ every.weights, abs=1e-3)
 
 
 def calibration_curve(calibration, i):
@@ -82,12 +127,12 @@ def calibration_curve(calibration, i):
 
 
 def test_places_of_refits_count_for_less():
-    """With so many labels that refits lack nothing, 17 places of theirs are worth ten."""
+    """With so many labels that refits lack nothing, 15 places of theirs are worth ten."""
     rng = np.random.default_rng(0)
     positive, negative = rng.random(8) ** 0.3, rng.random(12)
     prior = ClassPrior.known(0.2)
     own = calibrate(np.tile(positive, 10), np.tile(negative, 10), prior)
-    held_out = calibrate(np.tile(positive, 17), np.tile(negative, 17), prior, n_labeled=10**14)
+    held_out = calibrate(np.tile(positive, 15), np.tile(negative, 15), prior, n_rarer=10**14)
     places = np.linspace(0.01, 0.999, 50)
     np.testing.assert_allclose(held_out.probability(places), own.probability(places), rtol=1e-4)
 

@@ -508,6 +508,16 @@ def test_a_fold_is_weighed_by_the_others():
     mine = (fold == 1)[codes == 1]
     positive, _ = held_out.places(apart)
     np.testing.assert_allclose(positive[mine], np.array(expected)[mine])
+    # together: among the references of all folds, each brought to mean 0 and deviation 1
+    joined = HeldOut(codes, scores, fold, held_out.reference, together=True)
+    sums = (scores * apart[fold]).sum(axis=1)
+    scaled = sums.copy()
+    for k in range(3):
+        scaled[fold == k] = (sums[fold == k] - sums[fold == k].mean()) / sums[fold == k].std()
+    expected = [(scaled < s).mean() / 2 + (scaled <= s).mean() / 2 for s in scaled]
+    for found, code in zip(joined.places(apart), (1, 0), strict=True):
+        by_fold = [np.array(expected)[(fold == k) & (codes == code)] for k in range(3)]
+        np.testing.assert_allclose(found, np.concatenate(by_fold))
     # a class that is in one fold only: nothing to weigh by without it
     lonely = np.where(fold == 2, codes, np.where(codes == 1, 0, codes)).astype(np.int8)
     kept = HeldOut(lonely, scores, fold, held_out.reference)

@@ -228,6 +228,18 @@ def test_scorers_are_averaged_in_logarithms_and_none_counts_twice() -> None:
     np.testing.assert_allclose(both.weights, product / product.sum(), rtol=1e-6, atol=1e-12)
 
 
+def test_the_draw_of_the_unlabelled_rows_is_an_error_only_where_some_are_left_out() -> None:
+    """Two scorers, both classes: an interval for all rows of U is shorter; one class: the same."""
+    p, n, u = scores(0.2, 2.5, 0, 200, 200)
+    for negative, shorter in ((n, True), ([], False)):
+        counts = [counts_of(p, negative, u)] * 2
+        own, part = (
+            posterior(counts, FLAT, all_unlabeled=whole).interval(0.9) for whole in (True, False)
+        )
+        assert part[0] <= own[0] < own[1] <= part[1]
+        assert (own != part) == shorter
+
+
 def test_without_information_the_posterior_is_the_belief() -> None:
     """All roles of one law, 200 rows each: nothing is learnt from P and N."""
     rng = np.random.default_rng(0)

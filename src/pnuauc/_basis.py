@@ -276,7 +276,7 @@ class MultiscaleBasis(_CenterBasis):
         The array is reused: it holds good until the next one is asked for. Its type is that of X,
         or ``dtype``: exponentials of float32 are four times as fast.
         """
-        chains = _factor_two_chains(self.widths_)
+        chains = factor_two_chains(self.widths_)
         widest = self.widths_[chains[0][0][0]]
         exponents = gaussian_exponents(X, self.centers_, widest)
         exponents = exponents.astype(dtype or exponents.dtype, copy=False)
@@ -306,7 +306,7 @@ class MultiscaleBasis(_CenterBasis):
         return np.asarray(names, dtype=object)
 
 
-def _factor_two_chains(widths: NDArray[np.float64]) -> list[list[tuple[int, int]]]:
+def factor_two_chains(widths: NDArray[np.float64]) -> list[list[tuple[int, int]]]:
     """Widths in groups, widest first, each its predecessor halved k times: [(index, k), ...].
 
     At most 4 halvings in a row: each squaring doubles the relative error of the exponential.

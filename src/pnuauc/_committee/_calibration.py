@@ -31,26 +31,36 @@ __all__ = ["Calibration", "TopPositives", "calibrate"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_SHIFTS = np.concatenate([np.arange(0.0, 3.0, 0.25), np.arange(3.0, 6.1, 0.5)])
-_MISSED = np.array([0.0, 0.03, 0.08, 0.16, 0.3, 0.45])
-_PASSED = np.array([0.0, 0.005, 0.015, 0.04, 0.1])
+#: Fine near 0 exceptions: among 1,000 rows of which 100 are positive, half a percent of the
+#: negatives more or less is whether the top 100 may all be positive.
+_SHIFTS = np.concatenate([np.arange(0.0, 3.0, 0.25), np.arange(3.0, 6.1, 0.5), [8.0]])
+_MISSED = np.array([0.0, 0.02, 0.06, 0.14, 0.28, 0.45])
+_PASSED = np.array([0.0, 0.001, 0.004, 0.015, 0.04, 0.1])
 #: Belief in a shift that is not far above 0 and in few exceptions, as exponential laws with these
 #: means; a half normal law of the shift would rule out tables that are nearly solved.
 _MEAN_SHIFT, _MEAN_MISSED, _MEAN_PASSED = 1.0, 0.15, 0.03
 #: Held-out places that count as one: each labelled row also trained the models that placed others.
-_DISCOUNT = 1.7
+_DISCOUNT = 1.5
 #: A fold less, and half the trees, cost the held-out models some of the shift and add exceptions:
-#: what the whole model may have over them, each as likely, up to so many labelled rows; the gain
-#: falls with the root of their number.
-_GAINS, _GAIN_LABELS = ((0.0, 0.0), (0.2, 0.5), (0.4, 0.8)), 100
-#: Places at which probabilities are kept: finer at the top, where they are asked for.
+#: what the whole model may have over them, each as likely, up to so many rows of the rarer labelled
+#: class; the gain falls with the root of their number.
+_GAINS, _GAIN_LABELS = ((0.0, 0.0), (0.2, 0.5), (0.4, 0.8)), 50
+#: Places at which probabilities are kept, by their distance from the top: as fine as a fortieth of
+#: it, since where the classes part well a curve is a step at the prior.
 _PLACES = np.concatenate(
-    [np.linspace(0.0005, 0.8, 60), 1.0 - np.geomspace(0.2, 2e-5, 81)[1:], [1.0 - 1e-6]]
+    [
+        np.linspace(0.0005, 0.5, 20),
+        1.0 - np.geomspace(0.5, 0.003, 206)[1:],
+        1.0 - np.geomspace(0.003, 2e-5, 41)[1:],
+        [1.0 - 1e-6],
+    ]
 )
 _SCORES = np.linspace(-6.0, 12.0, 721)
 _PRIOR_NODES = 9
 #: Points of the grid that together hold less than this share of the posterior are dropped.
 _NEGLIGIBLE = 1e-3
+#: Curves kept at most; more are thinned to those that stand for as many equal parts of the weight.
+_MOST_CURVES = 1000
 #: Counts of at most so many rows are added up exactly.
 _EXACT = 60
 
@@ -59,7 +69,7 @@ _EXACT = 60
 class TopPositives:
     """Positives among the ``k`` unlabelled rows of highest score.
 
-    expected : float; low, high : int, limits of an interval of probability ``level``.
+    expected : float; low, high : int, limits of the shortest interval of probability ``level``.
     """
 
     k: int
@@ -127,10 +137,8 @@ class Calibration:
         rest = 1.0 - (np.arange(k, n) + 0.5) / n
         left = np.array([_variance(np.interp(rest, _PLACES, curve)) for curve in self.curves])
         below = self.weights @ _count_probabilities(p, left)
-        low = int(np.searchsorted(below, (1.0 - level) / 2.0, side="left"))
-        high = int(np.searchsorted(below, (1.0 + level) / 2.0, side="left"))
         expected = float(self.weights @ p.sum(axis=1))
-        return TopPositives(k, expected, min(low, k), min(high, k), level)
+        return TopPositives(k, expected, *_shortest(below, level), level)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -146,6 +154,24 @@ class Calibration:
         if curves.min() < 0 or curves.max() > 1 or (np.diff(curves, axis=1) < -1e-9).any():
             raise refuse("curves of its calibration are no probabilities that grow")
         return cls(curves, weights, priors)
+
+
+def _shortest(below: Floats, level: float) -> tuple[int, int]:
+    """Limits of the shortest interval of counts that has probability ``level``.
+
+    below : ndarray, shape (k + 1,): P(count <= c)
+
+    Equal tails would leave out 0 or k where the law piles up there but for its last twentieth.
+    """
+    k = len(below) - 1
+    start = np.concatenate([[0.0], below[:-1]])  # P(count < low)
+    high = np.searchsorted(below, np.minimum(start + level, below[-1]) - 1e-12)
+    possible = below[-1] - start >= min(level, below[-1]) - 1e-12
+    width = np.where(possible, high - np.arange(k + 1), k + 1)
+    narrowest = np.flatnonzero(width == width.min())
+    held = below[high[narrowest]] - start[narrowest]
+    low = int(narrowest[np.argmax(held)])
+    return low, int(high[low])
 
 
 def _variance(p: Floats) -> float:
@@ -164,7 +190,9 @@ def _count_probabilities(p: Floats, left: Floats) -> Floats:
     if k > _EXACT:
         own = (p * (1.0 - p)).sum(axis=1)
         spread = np.sqrt(np.maximum(own * left / np.maximum(own + left, 1e-12), 1e-6))
-        return np.asarray(ndtr((np.arange(k + 1) + 0.5 - p.sum(axis=1)[:, None]) / spread[:, None]))
+        below = ndtr((np.arange(k + 1) + 0.5 - p.sum(axis=1)[:, None]) / spread[:, None])
+        below[:, -1] = 1.0
+        return np.asarray(below)
     law = np.zeros((m, k + 1))
     law[:, 0] = 1.0
     for j in range(k):
@@ -175,7 +203,7 @@ def _count_probabilities(p: Floats, left: Floats) -> Floats:
 
 
 def calibrate(
-    positive: Floats, negative: Floats, prior: ClassPrior, n_labeled: int | None = None
+    positive: Floats, negative: Floats, prior: ClassPrior, n_rarer: int | None = None
 ) -> Calibration:
     """The posterior given places of held-out labelled rows.
 
@@ -184,15 +212,15 @@ def calibrate(
     positive, negative : ndarray
         Share of unlabelled rows that score lower than each held-out row; either may be empty.
     prior : ClassPrior
-    n_labeled : int, optional
-        Labelled rows of the model that the curves are for, where the places come from models that
-        lacked a fold of them and were worse for it, and that are not independent; None: the places
-        are the model's own.
+    n_rarer : int, optional
+        Rows of the rarer labelled class of the model that the curves are for, where the places come
+        from models that lacked a fold of them and were worse for it, and that are not independent;
+        None: the places are the model's own.
     """
     values, chances = prior.nodes(_PRIOR_NODES)
     grid = tuple(g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
-    gains = _gains(n_labeled)
-    discount = 1.0 if n_labeled is None else _DISCOUNT
+    gains = _gains(n_rarer)
+    discount = 1.0 if n_rarer is None else _DISCOUNT
     found = []
     for value, chance in zip(values, chances, strict=True):
         inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
@@ -200,7 +228,7 @@ def calibrate(
         log_likelihood = _log_likelihood(_curves(inside, *grid), positive, negative, inside)
         log_weight += log_likelihood / discount
         share = np.exp(log_weight - log_weight.max())
-        likely = _most(share / share.sum())
+        likely = np.sort(_most(share / share.sum()))  # as on the grid: see _thinned
         shift, miss, passed = (g[likely] for g in grid)
         # the prior keeps its own distribution: the same rows spoke when it was estimated
         weight = chance * share[likely] / (share[likely].sum() * len(gains))
@@ -208,16 +236,31 @@ def calibrate(
             curves = _curves(inside, more * shift, fewer * miss, fewer * passed)
             found.append((curves, weight, np.full(len(curves), float(value))))
     curves, weight, priors = (np.concatenate(part) for part in zip(*found, strict=True))
-    kept = _most(weight / weight.sum())
-    return Calibration(curves[kept], weight[kept] / weight[kept].sum(), priors[kept])
+    kept, weight = _thinned(weight / weight.sum())
+    return Calibration(curves[kept], weight, priors[kept])
 
 
-def _gains(n_labeled: int | None) -> list[tuple[float, float]]:
+def _gains(n_rarer: int | None) -> list[tuple[float, float]]:
     """What the whole model may have over one without a fold: (times the shift, the exceptions)."""
-    if n_labeled is None:
+    if n_rarer is None:
         return [(1.0, 1.0)]
-    felt = min(1.0, np.sqrt(_GAIN_LABELS / max(n_labeled, 1)))
+    felt = min(1.0, np.sqrt(_GAIN_LABELS / max(n_rarer, 1)))
     return [(1.0 + felt * more, 1.0 - felt * fewer) for more, fewer in _GAINS]
+
+
+def _thinned(share: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Places of the shares to keep, and their weights: all but the least, or a systematic sample.
+
+    Neighbours on the grid stand side by side, so that even steps through the cumulated share take
+    something of every part of it.
+    """
+    kept = _most(share)
+    if len(kept) <= _MOST_CURVES:
+        return kept, share[kept] / share[kept].sum()
+    steps = np.floor(np.cumsum(share) * _MOST_CURVES + 0.5)
+    count = np.diff(steps, prepend=0.0)
+    taken = np.flatnonzero(count)
+    return taken, count[taken] / count.sum()
 
 
 def _most(share: Floats) -> NDArray[np.intp]:

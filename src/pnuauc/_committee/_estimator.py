@@ -289,8 +289,8 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         calibration = None
         if self.held_out_ is not None and apart is not None:
             places = self.held_out_.places(apart)
-            n_labeled = roles.n_positive + roles.n_negative
-            calibration = calibrate(*places, known or ClassPrior.known(share), n_labeled)
+            rarer = min(n for n in (roles.n_positive, roles.n_negative) if n)
+            calibration = calibrate(*places, known or ClassPrior.known(share), rarer)
         self.scorer_ = Committee(training.look.view, tuple(seats), quantiles, calibration)
         if self.prior_ is None and calibration is not None:
             self.threshold_ = _even_chance(self.scorer_)

@@ -48,13 +48,17 @@ class HeldOut:
         Brought to mean 0 and deviation 1 over the unlabelled rows of the fold.
     fold : ndarray of int, shape (m,)
     reference : list of ndarray, shape (r_k, n_members)
-        For each fold the unlabelled rows that places are counted among.
+        For each fold the unlabelled rows that places are counted among, as its models score them.
+    together : bool
+        Those of all folds side by side, each fold on its own scale: a fold's own unlabelled rows
+        are few, and hold more or fewer positives than their share, which would blur every place.
     """
 
     codes: NDArray[np.int8]
     scores: Floats
     fold: NDArray[np.intp]
     reference: list[Floats]
+    together: bool = False
 
     @property
     def n_folds(self) -> int:
@@ -79,23 +83,32 @@ class HeldOut:
         weights : as for :meth:`sums`
         """
         total = self.sums(weights)
+        # summed as in `sums`, so that equal rows tie
+        others = [(rows * weights[k]).sum(axis=1) for k, rows in enumerate(self.reference)]
+        if self.together:
+            scales = [_standard(values) if len(values) else (0.0, 1.0) for values in others]
+            centre, spread = np.array(scales)[self.fold].T
+            total = (total - centre) / spread
+            pairs = zip(others, scales, strict=True)
+            others = [np.concatenate([(v - c) / s for v, (c, s) in pairs])] * self.n_folds
         found: dict[int, list[Floats]] = {1: [], 0: []}
-        for k, reference in enumerate(self.reference):
-            # summed as in `sums`, so that equal rows tie
-            others = np.sort((reference * weights[k]).sum(axis=1))
+        for k, values in enumerate(others):
             for code in (1, 0):
                 mine = total[(self.fold == k) & (self.codes == code)]
-                below = np.searchsorted(others, mine, "left") + np.searchsorted(
-                    others, mine, "right"
-                )
-                n = max(len(others), 1)
-                found[code].append(np.clip(below / (2.0 * n), 0.5 / n, 1.0 - 0.5 / n))
+                found[code].append(_places_among(mine, values))
         return np.concatenate(found[1]), np.concatenate(found[0])
 
     def auc(self, weights: Floats, prior: ClassPrior | None) -> tuple[float, float]:
         """Held-out AUC of the weighted sum, and its standard error; weights as for :meth:`sums`."""
         estimate = auc_estimate(Roles(self.codes), self.sums(weights), prior)
         return float(estimate.value), float(estimate.std_error)
+
+
+def _places_among(scores: Floats, reference: Floats) -> Floats:
+    """Share of the reference that is lower, ties half; half a row away from 0 and 1."""
+    ordered, n = np.sort(reference), max(len(reference), 1)
+    below = np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")
+    return np.asarray(np.clip(below / (2.0 * n), 0.5 / n, 1.0 - 0.5 / n))
 
 
 def cross_scores(training: Training, folds: list[list[Any]], max_reference: int = 2000) -> HeldOut:
@@ -107,8 +120,9 @@ def cross_scores(training: Training, folds: list[list[Any]], max_reference: int 
     folds : for each member a list of its parts without each fold
     max_reference : unlabelled rows of each fold at most
 
-    With both classes labelled, no member has an unlabelled row for a negative, and the places are
-    counted among unlabelled rows of all folds; else among those of the fold itself.
+    With both classes labelled, no member has an unlabelled row for a negative, and each fold's
+    models score unlabelled rows of all folds to count places among; else those of the fold itself,
+    and places are counted among the rows of all folds so scored.
     """
     both = "P" in training.folds.rows and "N" in training.folds.rows
     n_folds = training.folds.n_folds
@@ -133,7 +147,13 @@ def cross_scores(training: Training, folds: list[list[Any]], max_reference: int 
         scores.append((np.concatenate([labelled, mine]) - centre) / spread)
         fold.append(np.full(len(labelled) + len(mine), k))
         reference.append((beside - centre) / spread)
-    found = HeldOut(np.concatenate(codes), np.concatenate(scores), np.concatenate(fold), reference)
+    found = HeldOut(
+        np.concatenate(codes),
+        np.concatenate(scores),
+        np.concatenate(fold),
+        reference,
+        together=not both,
+    )
     return found if drawn else _without_unlabeled(found)
 
 

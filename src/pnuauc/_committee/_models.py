@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pnuauc._basis import MultiscaleBasis
 from pnuauc._committee._calibration import Calibration
 from pnuauc._committee._forest import Forest
-from pnuauc._committee._processes import KernelSum, block_rows
+from pnuauc._committee._kernel_sums import sum_kernels
+from pnuauc._committee._processes import KernelSum
 from pnuauc._committee._views import DenseView, Look, SparseView, View
 from pnuauc._linear import LinearModel
 from pnuauc._stored import Parts, refuse
@@ -60,19 +61,11 @@ class Gaussians:
     kind = "gaussians"
 
     def score(self, X: Floats) -> Floats:
-        """Width by width, a few rows at a time: what stays in the processor's cache.
-
-        Distances and sums are float64, Gaussians float32, as in ``KernelSum``.
-        """
-        basis, coef = self.model.basis, self.model.coef
-        b = len(basis.centers_)
-        out = np.zeros(len(X))
-        step = block_rows(b)
-        for start in range(0, len(X), step):
-            rows = slice(start, start + step)
-            for j, features in basis.scales(X[rows], np.float32):
-                out[rows] += features @ coef[j * b : (j + 1) * b]
-        return out
+        """Shape (n,)."""
+        basis = self.model.basis
+        m, powers = len(basis.widths_), np.full(len(basis.widths_), 2)
+        coef = self.model.coef.reshape(m, -1)
+        return sum_kernels(X, basis.centers_, basis.widths_, powers, coef)
 
     def spec(self) -> dict[str, Any]:
         return {}

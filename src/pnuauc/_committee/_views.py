@@ -101,13 +101,13 @@ class DenseView:
         return np.asarray(X[:, : len(self.mean)], dtype=np.float64)
 
     def standard(self, X: NDArray[Any]) -> Floats:
-        return (self._common(X) - self.mean) / self.deviation
+        return _scaled(self._common(X), self.mean, self.deviation)
 
     def splits(self, X: NDArray[Any]) -> Floats:
         if not len(self.own_mean):
             return self.standard(X)
         own = np.asarray(X[:, len(self.mean) :], dtype=np.float64)
-        return (own - self.own_mean) / self.own_deviation
+        return _scaled(own, self.own_mean, self.own_deviation)
 
     def filled(self, X: NDArray[Any]) -> Floats:
         z = self.standard(X)
@@ -121,15 +121,21 @@ class DenseView:
         out = np.empty((len(X), self.width("squashed")))
         for start in range(0, len(X), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            out[rows] = _squash(self.filled(X[rows]))
-            out[rows] -= self.squashed_mean
-            out[rows] /= self.squashed_deviation
+            out[rows] = self.squash(self.filled(X[rows]))
+        return out
+
+    def squash(self, filled: Floats) -> Floats:
+        """Rows as they are squashed, from the filled view of them."""
+        out = _squash(filled)
+        out -= self.squashed_mean
+        out /= self.squashed_deviation
         return out
 
     def unit(self, X: NDArray[Any]) -> Floats:
         """Columns brought to [0, 1]; missing values at their mean."""
-        X = self._common(X)
-        return (np.where(np.isnan(X), self.mean, X) - self.low) / self.span
+        out = _scaled(self._common(X), self.low, self.span)
+        gaps = np.isnan(out)
+        return np.where(gaps, (self.mean - self.low) / self.span, out) if gaps.any() else out
 
     def components(self, X: NDArray[Any]) -> Floats:
         return self.filled(X) @ self.axes
@@ -264,6 +270,8 @@ class Look:
 
     @cached_property
     def squashed(self) -> Floats:
+        if len(self) <= _BLOCK:  # of many rows a second view would be in memory at once
+            return np.asarray(self.view.squash(self.filled))
         return np.asarray(self.view.squashed(self.raw))
 
     @cached_property
@@ -272,6 +280,8 @@ class Look:
 
     @cached_property
     def components(self) -> Floats:
+        if len(self) <= _BLOCK and not self.view.is_sparse:
+            return np.asarray(self.filled @ self.view.axes)
         return np.asarray(self.view.components(self.raw))
 
     @cached_property
@@ -342,8 +352,20 @@ def _block_moments(block: Block) -> Moments:
     return Moments.from_rows(block.X)
 
 
+def _scaled(X: Floats, middle: Floats, unit: Floats) -> Floats:
+    """(X - middle) / unit in one new array: fresh memory is most of the time here."""
+    out = X - middle
+    out /= unit
+    return out
+
+
 def _squash(z: Floats) -> Floats:
-    return z / np.sqrt(1.0 + (z / _BEND) ** 2)
+    """z / sqrt(1 + (z / bend)^2) in one new array."""
+    out = z / _BEND
+    out *= out
+    out += 1.0
+    np.sqrt(out, out=out)
+    return np.divide(z, out, out=out)
 
 
 def _moments(X: Floats, gaps: NDArray[np.bool_]) -> tuple[Floats, Floats]:

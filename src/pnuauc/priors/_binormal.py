@@ -166,7 +166,7 @@ def posterior(
     belief: Belief,
     *,
     spread_sd: float = 0.25,
-    part_of_unlabeled: float = 1.0,
+    all_unlabeled: bool = True,
 ) -> Posterior:
     """Posterior of the share of positives in U from the ranks by one or more scorers.
 
@@ -186,8 +186,8 @@ def posterior(
     counts : list of RankCounts
         The same rows, ranked by each scorer.
     belief : Beta or Blend
-    part_of_unlabeled : float
-        Which part of U the counts hold, where not all of its rows were used.
+    all_unlabeled : bool
+        Whether the counts hold all of U. If not, the draw of those that they hold is an error.
     """
     look = _Grid.over((0.0, 1.0), _SHIFT_RANGE, _LOG_SPREAD_RANGE, _LOOK)
     first = look.log_density(counts, spread_sd)
@@ -207,7 +207,7 @@ def posterior(
     has_both = counts[0].has_both
     pooled: Floats = alone.mean(axis=0)
     support = pooled / (masses if has_both and isinstance(belief, Blend) else np.diff(edges))
-    drawn_rows = float(counts[0].unlabeled.sum()) / part_of_unlabeled if has_both else np.inf
+    drawn_rows = float(counts[0].unlabeled.sum()) if has_both and all_unlabeled else np.inf
     return Posterior(edges, together, masses, alone, best, support, drawn_rows)
 
 
@@ -253,11 +253,13 @@ class _Grid(NamedTuple):
         pooled = counts[0].pooled_share(self.shares)
         p, q = bin_shares(counts[0].edges, pooled, self.shifts, self.log_spreads)
         u = q + self.shares[:, None, None, None] * (p - q)
-        log_p, log_q, log_u = (np.log(np.maximum(share, _TINY)) for share in (p, q, u))
         law = -0.5 * (self.log_spreads / spread_sd) ** 2
-        return np.array(
-            [log_p @ c.positive + log_q @ c.negative + log_u @ c.unlabeled + law for c in counts]
-        )
+        total: Floats = np.zeros((len(counts), *u.shape[:3]))
+        for share, role in zip((p, q, u), range(1, 4), strict=True):
+            if counts[0][role].any():  # a class that is missing costs nothing
+                logs = np.log(np.maximum(share, _TINY))
+                total += [logs @ c[role] for c in counts]
+        return total + law
 
     def around(self, log_density: Floats, believed: Floats) -> _Grid:
         """A closer grid around the points that matter, with or without the belief."""
@@ -286,14 +288,17 @@ def bin_shares(
     # one interpolation for all shares: their mixtures, two apart, form one ascending line
     apart = 2.0 * np.arange(len(pooled))[:, None]
     wanted = (edges + apart).ravel()
+    mixtures, lines = np.empty((2, len(pooled), 240))
     for j in range(len(shifts)):
         for k, spread in enumerate(spreads):
             mean = means[j, k]
             line = np.linspace(min(-8.0, mean - 8 * spread), max(8.0, mean + 8 * spread), 240)
             positive, negative = ndtr(line), ndtr((line - mean) / spread)
-            mixtures = (negative + pooled[:, None] * (positive - negative) + apart).ravel()
-            found = np.interp(wanted, mixtures, np.tile(line, len(pooled)))
-            z[:, j, k] = found.reshape(len(pooled), -1)
+            np.multiply(pooled[:, None], positive - negative, out=mixtures)
+            mixtures += negative
+            mixtures += apart
+            lines[:] = line
+            z[:, j, k] = np.interp(wanted, mixtures.ravel(), lines.ravel()).reshape(-1, len(edges))
     below_p, below_q = ndtr(z), ndtr((z - means[:, :, None]) / spreads[:, None])
     ends = np.ones((*size[:3], 1))
     return (

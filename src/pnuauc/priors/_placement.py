@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from sklearn import config_context
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -176,15 +177,17 @@ class PlacementPrior(BasePrior):
         rng = check_random_state(self.random_state)
         kept = _rows_to_use(roles, self.max_rows, rng)
         mirrored = roles.n_positive < 2
-        # many small systems: with BLAS threads they take two to four times the processor time
-        with threadpool_limits(1, user_api="blas"):
+        # many small systems: with BLAS threads they take two to four times the processor time, and
+        # checks of rows and options that are in order an eighth of it
+        unchecked = config_context(assume_finite=True, skip_parameter_validation=True)
+        with threadpool_limits(1, user_api="blas"), unchecked:
             ranks = self._ranks(X[kept], roles.take(kept), rng)
         belief = read_belief(self.belief)
         found = posterior(
             ranks.counts,
             belief.mirrored if mirrored else belief,
             spread_sd=self.spread_sd,
-            part_of_unlabeled=min(1.0, (self.max_rows or np.inf) / roles.n_unlabeled),
+            all_unlabeled=self.max_rows is None or roles.n_unlabeled <= self.max_rows,
         )
         share = ClassPrior.from_posterior(found.shares, found.weights, self.level)
         low, high = found.interval(self.level)

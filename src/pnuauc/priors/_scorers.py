@@ -312,8 +312,9 @@ def _tree(X: NDArray[np.float32], target: Floats, leaf: int, rng: np.random.Rand
     tree = ExtraTreeRegressor(
         min_samples_leaf=leaf, max_features="sqrt", random_state=rng.randint(2**31 - 1)
     )
-    # rows are float32 already; the checks of fit and predict would take longer than a small tree
-    return tree.fit(X, target, sample_weight=weight, check_input=False).tree_
+    # rows are float32 already; the checks of fit and predict would take longer than a small tree.
+    # This is the way that scikit-learn's own forests take
+    return tree._fit(X, target, sample_weight=weight, check_input=False).tree_
 
 
 def _held_out(score: Scorer, rows: Rows) -> Floats:
