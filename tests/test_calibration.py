@@ -72,21 +72,6 @@ def test_counts_by_brute_force():
     assert max(shorter) < 0.91
 
 
-def test_the_interval_is_the_shortest_one():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        k = int(rng.integers(0, 12))
-        law = rng.dirichlet(np.full(k + 1, 0.5))
-        low, high = _calibration._shortest(np.cumsum(law), 0.9)
-        assert 0 <= low <= high <= k
-        assert law[low : high + 1].sum() > 0.9 - 1e-9
-        for width in range(1, high - low + 1):  # no shorter one holds as much
-            sums = np.convolve(law, np.ones(width), "valid")
-            assert sums.max() < 0.9
-        same = np.convolve(law, np.ones(high - low + 1), "valid")
-        assert law[low : high + 1].sum() == pytest.approx(same.max())
-
-
 def test_a_solved_table_may_be_all_positive_at_the_top():
     """100 held-out positives inside the top tenth: the interval holds 100 of 100; ten less: not."""
     places = 1 - (np.arange(100) + 0.5) / 1000

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from pnuauc._placement import Placement
+from pnuauc._placement import Placement, shortest_interval
 from pnuauc._prior import ClassPrior
 from pnuauc._stored import Parts, refuse
 
@@ -138,7 +138,8 @@ class Calibration:
         left = np.array([_variance(np.interp(rest, _PLACES, curve)) for curve in self.curves])
         below = self.weights @ _count_probabilities(p, left)
         expected = float(self.weights @ p.sum(axis=1))
-        return TopPositives(k, expected, *_shortest(below, level), level)
+        low, high = shortest_interval(np.arange(k + 1.0), below, level)
+        return TopPositives(k, expected, int(low), int(high), level)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -154,24 +155,6 @@ class Calibration:
         if curves.min() < 0 or curves.max() > 1 or (np.diff(curves, axis=1) < -1e-9).any():
             raise refuse("curves of its calibration are no probabilities that grow")
         return cls(curves, weights, priors)
-
-
-def _shortest(below: Floats, level: float) -> tuple[int, int]:
-    """Limits of the shortest interval of counts that has probability ``level``.
-
-    below : ndarray, shape (k + 1,): P(count <= c)
-
-    Equal tails would leave out 0 or k where the law piles up there but for its last twentieth.
-    """
-    k = len(below) - 1
-    start = np.concatenate([[0.0], below[:-1]])  # P(count < low)
-    high = np.searchsorted(below, np.minimum(start + level, below[-1]) - 1e-12)
-    possible = below[-1] - start >= min(level, below[-1]) - 1e-12
-    width = np.where(possible, high - np.arange(k + 1), k + 1)
-    narrowest = np.flatnonzero(width == width.min())
-    held = below[high[narrowest]] - start[narrowest]
-    low = int(narrowest[np.argmax(held)])
-    return low, int(high[low])
 
 
 def _variance(p: Floats) -> float:

@@ -133,7 +133,7 @@ class _Squares:
         return cls(origin, np.vstack([-2.0 * moved.T, (1.0 - _ROUNDING) * lengths]))
 
     def fill(self, rows: Any, room: _Room) -> None:
-        """|x - c|^2 of the rows in ``room.distance``; rows beyond them are nobody's."""
+        """|x - c|^2 of the rows in ``room.distance``; the room may be larger."""
         n, d = rows.shape
         left = room.left
         np.subtract(rows, self.origin, out=left[:n, :d])
