@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,6 +30,7 @@ _LEAST_SURPRISE = 0.08
 _LEAST_Z = 1.645
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PlacementPrior(BasePrior):
     """Share of positives in U from the ranks of P, N and U under out-of-sample scores.
 
@@ -119,34 +120,12 @@ class PlacementPrior(BasePrior):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        belief: Any = None,
-        scorers: tuple[str, ...] | None = None,
-        n_trees: int = 50,
-        n_centers: int = 100,
-        spread_sd: float = 0.25,
-        max_rows: int | None = 10_000,
-        level: float = 0.9,
-        on_unidentified: str = "raise",
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.belief = belief
-        self.scorers = scorers
-        self.n_trees = n_trees
-        self.n_centers = n_centers
-        self.spread_sd = spread_sd
-        self.max_rows = max_rows
-        self.level = level
-        self.on_unidentified = on_unidentified
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
+    belief: Any = None
+    scorers: tuple[str, ...] | None = None
+    n_trees: int = 50
+    n_centers: int = 100
+    spread_sd: float = 0.25
+    max_rows: int | None = 10_000
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
