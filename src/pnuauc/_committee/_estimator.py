@@ -68,6 +68,7 @@ class MemberReport:
     auc_without: float | None = None
 
 
+@dataclass(eq=False, repr=False)
 class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     """A ranking for any table: several kinds of model, chosen by what there is, summed.
 
@@ -132,31 +133,17 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        prior: Any = None,
-        members: Sequence[str] | None = None,
-        cv: int = _FOLDS,
-        n_tree_columns: int = 0,
-        max_unlabeled: int | None = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.prior = prior
-        self.members = members
-        self.cv = cv
-        self.n_tree_columns = n_tree_columns
-        self.max_unlabeled = max_unlabeled
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    prior: Any = None
+    members: Sequence[str] | None = None
+    cv: int = _FOLDS
+    n_tree_columns: int = 0
+    max_unlabeled: int | None = None
+    positive_label: Any = None
+    negative_label: Any = None
+    unlabeled_label: Any = None
+    n_jobs: int | None = None
+    verbose: bool | None = None
+    random_state: Any = None
 
     # -- fitting -----------------------------------------------------------------------------
 

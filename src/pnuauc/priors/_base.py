@@ -135,20 +135,17 @@ class BaseTwoSamplePrior(BasePrior):
     def _share(self, known: Any, unlabeled: Any) -> Estimate:
         """Share of the class of ``known`` (n_known, d) inside ``unlabeled`` (n_unlabeled, d)."""
 
-    def _share_in_one_thread(self, known: Any, unlabeled: Any) -> Estimate:
-        # many small systems: with BLAS threads they take two to four times the processor time
-        with one_blas_thread():
-            return self._share(known, unlabeled)
-
     def _require(self, roles: Roles) -> None:
         known = "positive" if roles.n_positive or not roles.n_negative else "negative"
         roles.require(known, "unlabeled", purpose=type(self).__name__, at_least=2)
 
     def _estimate(self, X: Any, roles: Roles) -> Estimate:
-        unlabeled = X[roles.unlabeled]
+        known = roles.positive if roles.n_positive else roles.negative
+        # many small systems: with BLAS threads they take two to four times the processor time
+        with one_blas_thread():
+            share, diagnostics = self._share(X[known], X[roles.unlabeled])
         if roles.n_positive:
-            return self._share_in_one_thread(X[roles.positive], unlabeled)
-        share, diagnostics = self._share_in_one_thread(X[roles.negative], unlabeled)
+            return share, diagnostics
         return share.complement(), {**diagnostics, "known_class": "negative"}
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from pnuauc._prior import ClassPrior
+from pnuauc._threads import one_blas_thread
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior, Estimate
 from pnuauc.priors._belief import read_belief
@@ -155,7 +155,7 @@ class PlacementPrior(BasePrior):
         kept = _rows_to_use(roles, self.max_rows, rng)
         mirrored = roles.n_positive < 2
         # many small systems: with BLAS threads they take two to four times the processor time
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             ranks = self._ranks(X[kept], roles.take(kept), rng)
         belief = read_belief(self.belief)
         found = posterior(

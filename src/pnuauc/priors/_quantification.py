@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from pnuauc._prior import ClassPrior
+from pnuauc._threads import one_blas_thread
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior, Estimate
 from pnuauc.priors._scorers import LABELLED, auc_and_z, prepare
@@ -58,7 +58,7 @@ class _FromScores(BasePrior):
         limit = self.max_rows or len(roles)
         kept = np.sort(np.concatenate([rng.permutation(rows)[:limit] for rows in _by_role(roles)]))
         roles = roles.take(kept)
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             rows = prepare(X[kept], roles, rng, n_trees=50, n_centers=2)
             name = self.scorer or ("forest" if isinstance(rows.X, np.ndarray) else "linear")
             scores = LABELLED[name](rows)
