@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from pnuauc import AUCClassifierCV
 from pnuauc._basis import MultiscaleBasis
 from pnuauc._design import Design
 from pnuauc._risks import gamma_bar, pnu_risk
@@ -31,7 +33,7 @@ from pnuauc.selection._criterion import (
     held_out_covariance,
     validation_risks,
 )
-from pnuauc.selection._trainers import RefitTrainer
+from pnuauc.selection._trainers import RefitTrainer, make_trainer
 from tests.conftest import wins
 
 
@@ -176,6 +178,19 @@ def test_mean_and_error_over_the_folds_that_have_a_value():
     np.testing.assert_allclose(found.std[:2], [np.std(risks[:, 0]), 0.1])
     expected = [np.std(risks[:, 0], ddof=1) / np.sqrt(3), np.std([0.4, 0.6], ddof=1) / np.sqrt(2)]
     np.testing.assert_allclose(found.std_error[:2], expected)
+
+
+def test_the_parts_and_the_estimator_have_the_same_defaults():
+    """Loss, limits of the solver, temperature: whoever uses the grid alone gets the same."""
+    ours = AUCClassifierCV().get_params()
+    assert (ours["max_iter"], ours["tol"], ours["temperature"]) == (500, 1e-6, 0.5)
+    shared = set()
+    for part in (TrainedGrid, TrainedGrid.choose, make_trainer, RefitTrainer):
+        for name, parameter in inspect.signature(part).parameters.items():
+            if ours.get(name) is not None and parameter.default is not parameter.empty:
+                assert parameter.default == ours[name], (part, name)
+                shared.add(name)
+    assert shared >= {"loss", "max_iter", "tol", "selection", "temperature"}
 
 
 def test_candidates_are_every_combination():
