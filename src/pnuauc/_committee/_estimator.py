@@ -28,7 +28,7 @@ from pnuauc._committee._ranking import (
 )
 from pnuauc._committee._reasons import Reason, find_reasons
 from pnuauc._committee._views import DenseView, Look, fit_view
-from pnuauc._estimators import AUCScoreMixin, choose_risk, training_prior
+from pnuauc._estimators import AUCScoreMixin, choose_risk, label_codes, training_prior
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
 from pnuauc._rows import RowsElsewhere
@@ -191,13 +191,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
                 f"n_tree_columns must leave a column to the other members; got "
                 f"{self.n_tree_columns!r} of {X.shape[1]} columns (0 for sparse X)."
             )
-        roles = read_roles(
-            y,
-            positive_label=self.positive_label,
-            negative_label=self.negative_label,
-            unlabeled_label=self.unlabeled_label,
-            unclear="sorted",  # scikit-learn's rule for the two classes of any classifier
-        )
+        roles = read_roles(y, **label_codes(self))
         check_consistent_length(X, roles.codes)
         if sparse.issparse(X) and not np.isfinite(X.data).all():
             raise ValueError("Input X contains NaN: missing values are for dense tables only.")
