@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from pnuauc import AUCClassifierCV
 from pnuauc._basis import MultiscaleBasis
-from pnuauc._risks import gamma_bar
+from pnuauc._design import Design
+from pnuauc._risks import gamma_bar, pnu_risk
+from pnuauc._rows import ArrayRows
+from pnuauc.losses import get_loss
 from pnuauc.selection import TrainedGrid, deal_folds
 from pnuauc.selection._choice import (
     Candidates,
@@ -28,6 +33,7 @@ from pnuauc.selection._criterion import (
     held_out_covariance,
     validation_risks,
 )
+from pnuauc.selection._trainers import RefitTrainer, make_trainer
 from tests.conftest import wins
 
 
@@ -174,6 +180,19 @@ def test_mean_and_error_over_the_folds_that_have_a_value():
     np.testing.assert_allclose(found.std_error[:2], expected)
 
 
+def test_the_parts_and_the_estimator_have_the_same_defaults():
+    """Loss, limits of the solver, temperature: whoever uses the grid alone gets the same."""
+    ours = AUCClassifierCV().get_params()
+    assert (ours["max_iter"], ours["tol"], ours["temperature"]) == (500, 1e-6, 0.5)
+    shared = set()
+    for part in (TrainedGrid, TrainedGrid.choose, make_trainer, RefitTrainer):
+        for name, parameter in inspect.signature(part).parameters.items():
+            if ours.get(name) is not None and parameter.default is not parameter.empty:
+                assert parameter.default == ours[name], (part, name)
+                shared.add(name)
+    assert shared >= {"loss", "max_iter", "tol", "selection", "temperature"}
+
+
 def test_candidates_are_every_combination():
     found = Candidates.from_grid([1.0, 2.0], [-0.5, 0.0, 0.5], [0.1, 1.0])
     every = list(itertools.product([1.0, 2.0], [-0.5, 0.0, 0.5], [0.1, 1.0]))
@@ -240,6 +259,59 @@ def test_two_rows_of_a_class_are_enough_and_one_is_not():
         deal_folds(few, 1, random_state=0)
 
 
+def copied(seed, sizes, copies):
+    """Labelled rows of which some stand there several times."""
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    group = np.arange(n)
+    for first, *rest in copies:
+        group[rest] = first
+    ends = np.cumsum(sizes)
+    rows = {role: np.arange(b - k, b) for role, b, k in zip("PNU", ends, sizes)}
+    return rng.normal(size=(n, 3))[group], rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_identical_labelled_rows_share_a_fold(seed):
+    """Copies within a class and across classes; U has no label to give away."""
+    copies = [(0, 3, 5), (1, 12), (14, 15, 16, 17), (30, 31)]
+    X, rows = copied(seed, (9, 21, 40), copies)
+    folds = deal_folds(rows, 4, X, random_state=seed)
+    place = np.full(70, -1)
+    for role in "PNU":
+        for k, part in enumerate(folds.rows[role]):
+            place[part] = k
+            assert len(part)
+    assert folds.n_folds == 4
+    assert place.min() == 0  # every row has a fold
+    for first, *rest in copies[:3]:
+        assert (place[rest] == place[first]).all()
+    # a plain deal does not keep them together
+    plain = [deal_folds(rows, 4, random_state=s).rows["P"] for s in range(20)]
+    assert any(
+        {0, 3, 5} & set(part.tolist()) not in (set(), {0, 3, 5}) for d in plain for part in d
+    )
+
+
+def test_rows_without_copies_are_dealt_as_if_nobody_had_looked():
+    X, rows = copied(0, (9, 21, 40), [(30, 31)])  # a copy in U does not count
+    looked, plain = deal_folds(rows, 4, X, random_state=1), deal_folds(rows, 4, random_state=1)
+    for role in "PNU":
+        for a, b in zip(looked.rows[role], plain.rows[role], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_copies_leave_as_many_folds_as_there_are_different_rows():
+    X, rows = copied(0, (6, 21, 40), [(0, 1, 2), (3, 4)])  # positives: three different rows
+    assert deal_folds(rows, 5, X, random_state=0).n_folds == 3
+    X, rows = copied(0, (6, 21, 40), [tuple(range(6))])  # one: no split keeps it from itself
+    folds = deal_folds(rows, 5, X, random_state=0)
+    assert folds.n_folds == 5
+    assert sorted(len(part) for part in folds.rows["P"]) == [1, 1, 1, 1, 2]
+    few = copied(0, (4, 21, 40), [tuple(range(4))])
+    assert deal_folds(few[1], 5, few[0], random_state=0).n_folds == 4
+
+
 class EveryThird:
     """Row i is held out in fold i mod 3, but for the last six rows, which never are."""
 
@@ -266,6 +338,47 @@ def test_a_splitter_deals_its_test_sets_and_keeps_the_rest_for_training():
 
     with pytest.raises(ValueError, match="overlap"):
         deal_folds(rows, Overlapping(), np.zeros((51, 1)), labels)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_refits_side_by_side_are_refits_one_by_one(loss):
+    """Order (eta, ridge), spread over all training rows, and the longest of the iterations."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(1.0, 1.0, (8, 2)), rng.normal(0.0, 1.0, (52, 2))]
+    place = {"P": np.arange(8), "N": np.arange(8, 20), "U": np.arange(20, 60)}
+    fold = {role: np.sort(np.arange(len(rows)) % 2) for role, rows in place.items()}
+    rows = {role: ArrayRows(X, index, fold[role]) for role, index in place.items()}
+    basis = MultiscaleBasis(5, ("median", "2*median"), random_state=0).fit(X)
+    risks = [pnu_risk(eta, 0.2) for eta in (-0.5, 0.0, 0.5)]
+    trainer = RefitTrainer(rows, basis, risks, (10.0, 1e-3), get_loss(loss), tol=1e-10)
+    for out, scale in ((None, 0), (1, 1)):
+        whole = trainer.train(out, scale, range(3))
+        parts = [trainer.train(out, scale, [e]) for e in range(3)]
+        np.testing.assert_allclose(whole.coef, np.concatenate([p.coef for p in parts]))
+        assert whole.n_iter == max(p.n_iter for p in parts)
+        assert (whole.n_iter == 1) == (loss == "squared")
+        kept = np.concatenate([index[fold[r] != out] for r, index in place.items()])
+        features = basis.scale(scale).features(X[kept])
+        np.testing.assert_allclose(whole.spread, np.std(features @ whole.coef.T, axis=0))
+        for e, risk in enumerate(risks):
+            design = Design.of(
+                X, {r: i[fold[r] != out] for r, i in place.items()}, basis.scale(scale)
+            )
+            for a, alpha in enumerate((10.0, 1e-3)):
+                w = whole.coef[2 * e + a]
+                if whole.corrected[2 * e + a]:
+                    continue
+                assert value_at(risk, loss, design, w, alpha) <= min(
+                    value_at(risk, loss, design, other, alpha)
+                    for other in (0.999 * w, 1.001 * w, w + 1e-3, w - 1e-3)
+                )
+    if loss == "logistic":  # so that the longest is not also the shortest
+        assert len({p.n_iter for p in parts}) > 1
+
+
+def value_at(risk, loss, design, coef, alpha):
+    """The objective: risk of the scores plus ridge."""
+    return risk.value(get_loss(loss), design.scores(coef)) + alpha * coef @ coef
 
 
 def test_a_grid_counts_its_rows_twice_and_then_stops():

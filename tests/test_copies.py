@@ -12,7 +12,7 @@ from scipy import sparse
 from pnuauc import AUCClassifierCV
 from pnuauc._row_groups import even_folds, row_groups
 from pnuauc._study import ColumnRoles, FitSettings, fit_study
-from pnuauc._study._copies import find_copies
+from pnuauc._study._copies import Copies, find_copies
 from pnuauc._study._crossfit import common_scale, fold_count
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import RoleStratifiedKFold
@@ -215,3 +215,65 @@ def test_copies_do_not_make_the_prior_surer():
         ratios.append(often / once)
     assert min(ratios) > 0.8
     assert max(ratios) < 1.25
+
+
+def planted(n_labelled, n_near, n_rows=300, d=4, among_labelled=False):
+    """Labelled rows first, the first n_near of them with a twin a millionth away."""
+    rng = np.random.default_rng(n_labelled + n_near)
+    X = rng.normal(size=(n_rows, d))
+    twin = np.arange(n_near) + (n_near if among_labelled else n_labelled)
+    X[twin] = X[:n_near] + 1e-6
+    codes = np.full(n_rows, -1, dtype=np.int8)
+    codes[:n_labelled] = np.arange(n_labelled) % 2
+    return X, Roles(codes)
+
+
+@pytest.mark.parametrize(
+    ("n_labelled", "n_near", "hinted"),
+    [
+        (40, 2, 0),
+        (40, 3, 3),
+        (60, 3, 3),
+        (61, 3, 0),
+        (100, 4, 0),
+        (100, 5, 5),
+        (3, 3, 3),
+        (2, 2, 0),
+    ],
+)
+def test_near_copies_are_hinted_at_from_three_and_a_twentieth_on(n_labelled, n_near, hinted):
+    X, roles = planted(n_labelled, n_near)
+    found = find_copies(X, roles)
+    assert (found.n_near, found.n_rows) == (hinted, 0)
+    assert find_copies(X * [1e3, 1.0, 1e-3, 7.0] + 5.0, roles).n_near == hinted  # whatever the unit
+    assert find_copies(sparse.csr_matrix(X), roles).n_near == 0  # not looked for
+
+
+def test_few_rows_or_one_column_show_no_near_copies():
+    for n_rows, hinted in ((19, 0), (20, 3)):
+        assert find_copies(*planted(5, 3, n_rows)).n_near == hinted
+    X, roles = planted(40, 10)
+    assert find_copies(X[:, :2], roles).n_near >= 10
+    assert find_copies(X[:, :1], roles).n_near == 0
+
+
+def test_near_copies_are_looked_for_among_some_rows_of_many():
+    """At most 400 labelled rows are asked, among all labelled and at most 4,000 other rows."""
+    X, roles = planted(500, 500, 3000)
+    assert find_copies(X, roles).n_near == 400
+    X, roles = planted(200, 100, 6000, among_labelled=True)
+    assert find_copies(X, roles).n_near == 200
+    X, roles = planted(200, 200, 6000)  # twins among the unlabelled rows: some are not drawn
+    assert 100 < find_copies(X, roles).n_near < 190
+
+
+def test_rows_that_count_as_one():
+    """sum of squared group sizes over rows, of the labelled class where it is largest."""
+    groups = np.array([0, 0, 0, 1, 2, 2, 3, 4, 4, 4, 4, 4])
+    codes = np.array([1, 1, 1, 1, 0, 0, 0, -1, -1, -1, -1, -1], dtype=np.int8)
+    copies = Copies(groups, 10, 0)
+    assert copies.design_effect(Roles(codes)) == pytest.approx((9 + 1) / 4)
+    assert copies.design_effect(Roles(np.where(codes == 1, -1, codes))) == pytest.approx(5 / 3)
+    assert copies.design_effect(Roles(np.full(12, -1, dtype=np.int8))) == 1.0
+    X = np.random.default_rng(0).normal(size=(5, 2))[groups]
+    assert find_copies(X, Roles(codes)).n_rows == 10

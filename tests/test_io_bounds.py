@@ -6,6 +6,7 @@ import io
 import os
 import threading
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from scipy import sparse
 from pnuauc._basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc._stored import Parts
 from pnuauc.exceptions import InputError, ModelFileError
-from pnuauc.io import TableEncoder, _formats, _workbook, read_table
+from pnuauc.io import TableEncoder, _container, _formats, _workbook, read_table
 from pnuauc.io._formats import ReadOptions, detect_format, find_source, spooled
 from pnuauc.io._frames import check_names
 from pnuauc.io._model import TableModel, _means, grouped_columns
@@ -24,6 +25,7 @@ from pnuauc.io._parts import LinearScorer, read_scorer
 from pnuauc.io._reasons import cell_text, spell_reasons
 from pnuauc.io._scoring import _output
 
+ROOT = Path(__file__).parents[1]
 RNG = np.random.default_rng(4)
 CENTERS = RNG.normal(size=(3, 4))
 THIN = sparse.csr_matrix(np.where(RNG.random((3, 4)) < 0.5, 1.0, 0.0) + np.eye(3, 4))
@@ -349,3 +351,17 @@ def test_a_pipe_that_nobody_writes_to_is_told(tmp_path, monkeypatch):
             pass
     finally:
         os.close(handle)
+
+
+def test_bounds_are_those_that_are_promised():
+    """docs/security.md says what a file from anyone can cost."""
+    page = " ".join((ROOT / "docs" / "security.md").read_text(encoding="utf-8").split())
+    manifest = f"at most {_container.MAX_MANIFEST >> 20} MB, {_container.MAX_DEPTH} levels and "
+    assert f"{manifest}{_container.MAX_VALUES:,} values" in page
+    assert f"a file may have {_container.MAX_FILE >> 20} MB" in page
+    assert f"(the first {_workbook._FREE_BYTES >> 20} MB are" in page
+    assert ("more than a hundred times its size" in page) is (_workbook._MOST_TIMES == 100)
+    assert f"version of the format ({_container.FORMAT_VERSION})" in page
+    for whole in (_container.MAX_MANIFEST, _container.MAX_FILE, _workbook._FREE_BYTES):
+        assert whole % 2**20 == 0
+    assert (_workbook._MAX_ROWS, _workbook._MAX_COLUMNS) == (1_048_576, 16_384)  # of Excel itself

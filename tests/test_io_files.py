@@ -259,7 +259,10 @@ def test_mutated_arrow_files_never_kill_the_process(tmp_path, ending):
         with pa.ipc.new_file(path, table.schema) as writer:
             writer.write_table(table, max_chunksize=25)
     else:
-        pa.parquet.write_table(table, path)
+        try:
+            pa.parquet.write_table(table, path)
+        except pa.ArrowNotImplementedError:  # views of text as Parquet: not before pyarrow 19
+            pa.parquet.write_table(table.drop_columns(["view"]), path)
     command = [sys.executable, "-c", _FUZZ, str(path), "0", ending, "60"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -34,7 +34,7 @@ from pnuauc.io import (
     save_model,
     score_file,
 )
-from pnuauc.io._modelfile import read_manifest
+from pnuauc.io._modelfile import open_model
 from pnuauc.io._parts import LinearScorer
 
 
@@ -74,7 +74,7 @@ def test_scores_survive_the_file(payments, tmp_path, basis):
     loaded = load_model(tmp_path / "m.pnuauc")
     np.testing.assert_array_equal(loaded.score(payments), model.score(payments))
     assert loaded.card == model.card
-    manifest = read_manifest(tmp_path / "m.pnuauc")
+    manifest = open_model(tmp_path / "m.pnuauc")[1]
     assert {"numpy", "scikit-learn", "pnuauc", "python"} <= set(manifest["libraries"])
 
 

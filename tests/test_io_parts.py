@@ -13,6 +13,7 @@ import pytest
 
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
+    _container,
     _formats,
     _libsvm,
     _row_files,
@@ -113,6 +114,48 @@ def test_arrays_come_back_as_they_were(tmp_path):
         path.write_bytes(data[:-cut])
         with pytest.raises(ModelFileError):
             read_container(path)
+
+
+def test_a_model_of_the_usual_size_fits(tmp_path):
+    """200 centres of 10,000 columns are 16 MB, and their names 2 MB of manifest."""
+    names = [f"{j:0200d}" for j in range(10_000)]
+    centres = np.arange(2_000_000.0).reshape(200, 10_000)
+    path = tmp_path / "m"
+    with path.open("wb") as stream:
+        write_container(stream, {"columns": names}, {"centres": centres})
+    manifest, found = read_container(path)
+    assert manifest == {"columns": names}
+    np.testing.assert_array_equal(found["centres"], centres)
+
+
+def test_sizes_at_their_limits(tmp_path, monkeypatch):
+    """What has just so many bytes is written and read, one byte more is refused both times."""
+    arrays = {"a": np.arange(3.0), "b": np.zeros(5, dtype=np.uint8)}
+
+    def written(manifest):
+        stream = io.BytesIO()
+        write_container(stream, manifest, arrays)
+        return stream.getvalue()
+
+    data, path = written({"k": 1}), tmp_path / "m"
+    path.write_bytes(data)
+    length = int.from_bytes(data[12:16], "little")
+    for name, size in (("MAX_FILE", len(data)), ("MAX_MANIFEST", length), ("MAX_ARRAYS", 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(_container, name, size)
+            assert written({"k": 1}) == data
+            assert read_container(path)[0] == {"k": 1}
+            patch.setattr(_container, name, size - 1)
+            with pytest.raises(ModelFileError):
+                written({"k": 1})
+            with pytest.raises(ModelFileError):
+                read_container(path)
+    text = b'{"a": [1, 2, 3]}'  # a mark before each value, and two quotes
+    monkeypatch.setattr(_container, "MAX_VALUES", 5)
+    assert parse_manifest(text) == {"a": [1, 2, 3]}
+    monkeypatch.setattr(_container, "MAX_VALUES", 4)
+    with pytest.raises(ModelFileError, match="more than 4 values"):
+        parse_manifest(text)
 
 
 def nested(depth):

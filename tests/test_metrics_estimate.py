@@ -447,6 +447,11 @@ def test_satterthwaite():
     assert satterthwaite(np.array([1.0, 1.0, 0.0]), (11, 11, 9)) == pytest.approx(20)
     assert satterthwaite(np.array([1.0, 0.0, 0.0]), (1, 5, 9)) == np.inf
     assert satterthwaite(np.array([1.0, 0.0, 0.0]), (2, 5, 9)) == pytest.approx(1)
+    parts, n = np.array([0.3, 0.5, 0.4]), (2, 5, 9)
+    expected = parts.sum() ** 2 / (0.09 / 1 + 0.25 / 4 + 0.16 / 8)
+    assert satterthwaite(parts, n) == pytest.approx(expected)
+    assert satterthwaite(parts, (1, 5, 9)) == pytest.approx(1.44 / (0.25 / 4 + 0.16 / 8))
+    assert satterthwaite(7.0 * parts, n) == pytest.approx(expected)  # whatever the unit
 
 
 def test_extreme_priors():

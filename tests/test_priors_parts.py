@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
 from scipy.spatial.distance import cdist
 
 from pnuauc._prior import ClassPrior
-from pnuauc.priors import Beta, prior_in_population, prior_in_unlabeled
+from pnuauc.labels import Roles
+from pnuauc.priors import (
+    Beta,
+    EMPrior,
+    EnergyDistancePrior,
+    PenalizedL1Prior,
+    _matching,
+    _placement,
+    _quantification,
+    prior_in_population,
+    prior_in_unlabeled,
+)
 from pnuauc.priors import _distances as distances
 from pnuauc.priors._belief import read_belief
 from pnuauc.priors._binormal import Posterior, RankCounts, Shape, bin_shares, rank_counts
@@ -77,8 +90,10 @@ def test_copies_do_not_make_the_median_distance_vanish():
     n = 35 * 34 / 2
     assert median_distance(copies, np.random.RandomState(0)) == pytest.approx(150 / n)
     assert median_distance(np.zeros((4, 1)), np.random.RandomState(0)) == 1.0
-    many = np.arange(900.0)[:, None]  # 300 of them are looked at
-    assert 200 < median_distance(many, np.random.RandomState(0)) < 330
+    many = np.arange(900.0)[:, None]
+    some = many[np.random.RandomState(0).permutation(900)[:300]]  # so many are looked at
+    expected = np.median(cdist(some, some)[np.triu_indices(300, 1)])
+    assert median_distance(many, np.random.RandomState(0)) == pytest.approx(expected)
 
 
 # --- does it fit together? ------------------------------------------------------------------------
@@ -269,3 +284,51 @@ def test_labels_that_halve_the_error():
     assert prior_in_rows(prior, 50, 30)["labels_to_halve"] == 30
     assert prior_in_rows(ClassPrior.known(0.2), 50, 1000)["labels_to_halve"] is None
     assert prior_in_rows(ClassPrior.known(0.0), 0, 10)["share_of_positives_known"] == 0.0
+
+
+# --- when it is not told --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("surprise", "z", "has_both", "words"),
+    [
+        (0.079, 9.0, True, "as open as it was"), (0.081, 9.0, True, None),
+        (0.081, 1.0, True, None), (0.081, 1.64, False, "cannot be told apart"),
+        (0.081, 1.65, False, None), (0.079, 1.65, False, "as open as it was"),
+        (0.079, 1.64, False, "cannot be told apart"),
+    ],
+)  # fmt: skip
+def test_labels_that_say_nothing(surprise, z, has_both, words):
+    """Less than .08 nats, or with one class a distance from U of less than 1.645 errors."""
+    ranks = _placement._Ranks(("forest",), [], 0.55, z, has_both)
+    roles = Roles(np.repeat(np.array([1, 0, -1], np.int8), [4, 3, 9]))
+    found = _placement._doubt(SimpleNamespace(surprise=lambda: surprise), ranks, roles)
+    assert (found is None) if words is None else (words in found)
+    if found and "open" in found:
+        assert "(4 positive, 3 negative)" in found
+
+
+@pytest.mark.parametrize(
+    ("statistic", "denominator", "p_value", "known"),
+    [
+        ("guarded", 1.0, 0.1, True), ("guarded", 1.0, 0.11, False), ("guarded", -1.0, 0.1, True),
+        ("U", 1.0, 0.1, True), ("U", -1.0, 0.1, False), ("U", 0.0, 0.1, False),
+        ("V", 0.0, 0.05, True),
+    ],
+)  # fmt: skip
+def test_classes_that_distances_do_not_tell_apart(statistic, denominator, p_value, known):
+    doubt = EnergyDistancePrior(statistic=statistic)._doubt(denominator, p_value)
+    assert (doubt is None) is known
+    assert known or f"p = {p_value:.2f}" in doubt
+
+
+@pytest.mark.parametrize(("z", "known"), [(1.64, False), (1.65, True)])
+def test_scores_and_curves_that_show_no_difference(z, known, monkeypatch):
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.array([1, 0, -1], np.int8), [20, 20, 60])
+    X = rng.normal(size=(100, 2)) + 2.0 * (codes == 1)[:, None]
+    monkeypatch.setattr(_quantification, "auc_and_z", lambda p, n: (0.6, z))
+    monkeypatch.setattr(_matching, "_rise_to_one", lambda p, u, lowest: z)
+    quick = {"n_bootstrap": 2, "on_unidentified": "ignore", "random_state": 0}
+    for model in (EMPrior(**quick), PenalizedL1Prior(n_shares=5, n_folds=2, **quick)):
+        assert model.fit(X, Roles(codes)).estimate_.identified is known

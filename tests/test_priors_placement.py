@@ -516,3 +516,20 @@ def test_distance_needs_both_classes() -> None:
     s = sample_pnu(X, y, 30, 0, 200, 0.2, 0)
     with pytest.raises(ValueError, match="both classes"):
         model(scorers=("distance",)).fit(s.X, s.y)
+
+
+@pytest.mark.parametrize("labelled", ["both", "positive", "negative"])
+def test_a_scorer_alone_gives_the_estimate(labelled) -> None:
+    """Its posterior is the posterior; the AUC is that of positives over negatives."""
+    X, y = make_twonorm(3000, random_state=0)
+    s = sample_pnu(X, y, 60, 60, 400, 0.3, 0)
+    kept = {"both": s.y >= -1, "positive": s.y != 0, "negative": s.y != 1}[labelled]
+    fitted = model(scorers=("kernel",), belief=FLAT).fit(s.X[kept], s.y[kept])
+    told = fitted.diagnostics_
+    assert told["scorers"] == ("kernel",)
+    assert told["estimates"] == pytest.approx([fitted.prior_], abs=1e-12)
+    assert abs(fitted.prior_ - 0.3) < 0.15
+    assert 0.9 < told["auc"] <= 1
+    assert told["auc_z"] > 3
+    assert 0.5 < told["auc_known_unlabeled"] < told["auc"]
+    assert ("known_class" in told) is (labelled == "negative")

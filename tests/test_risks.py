@@ -14,8 +14,6 @@ from pnuauc._risks import (
     get_risk,
     nu_risk,
     pn_risk,
-    pnnu_risk,
-    pnpu_risk,
     pnu_risk,
     pu_risk,
 )
@@ -27,8 +25,6 @@ MAKERS = {
     "pn": pn_risk,
     "pu": lambda: pu_risk(PRIOR),
     "nu": lambda: nu_risk(PRIOR),
-    "pnpu": lambda: pnpu_risk(0.4, PRIOR),
-    "pnnu": lambda: pnnu_risk(0.4, PRIOR),
     "pnu+": lambda: pnu_risk(0.7, PRIOR),
     "pnu-": lambda: pnu_risk(-0.7, PRIOR),
     "pnu0": lambda: pnu_risk(0.0),
@@ -158,8 +154,13 @@ def test_weight_of_two_equals_a_row_twice():
 
 def test_eta_is_the_two_sided_weight():
     s = {role: np.random.default_rng(5).standard_normal(7) for role in "PNU"}
-    assert pnu_risk(0.3, PRIOR).value("logistic", s) == pnpu_risk(0.3, PRIOR).value("logistic", s)
-    assert pnu_risk(-0.3, PRIOR).value("logistic", s) == pnnu_risk(0.3, PRIOR).value("logistic", s)
+    pn, pu, nu = (r.value("logistic", s) for r in (pn_risk(), pu_risk(PRIOR), nu_risk(PRIOR)))
+    for eta in (0.3, 0.9, 1.0):
+        assert pnu_risk(eta, PRIOR).value("logistic", s) == pytest.approx((1 - eta) * pn + eta * pu)
+        assert pnu_risk(-eta, PRIOR).value("logistic", s) == pytest.approx(
+            (1 - eta) * pn + eta * nu
+        )
+    assert pnu_risk(0.0).value("logistic", s) == pytest.approx(pn)
     assert pnu_risk(1.0, PRIOR).roles == "PU"
     assert pnu_risk(-1.0, PRIOR).roles == "NU"
     assert pnu_risk(0.0).roles == "PN"
@@ -193,8 +194,6 @@ def test_bad_priors_are_refused(prior):
 def test_bad_weights_are_refused(eta):
     with pytest.raises(ValueError, match="eta must be"):
         pnu_risk(eta, PRIOR)
-    with pytest.raises(ValueError, match="gamma must be"):
-        pnpu_risk(eta, PRIOR)
 
 
 def test_missing_roles_are_named():

@@ -20,12 +20,13 @@ from pnuauc._study import _fit as study_fit
 from pnuauc._study._census import LabelReader, read_source_labels
 from pnuauc._study._copies import Copies, _nearest, find_copies
 from pnuauc._study._crossfit import CrossFit, Reference, common_scale, cross_fit
-from pnuauc._study._data import check_enough, check_present, collected, split_columns
+from pnuauc._study._data import check_enough, check_present, collected
 from pnuauc._study._evaluate import _add_empty, _known_prior, _names, _ScoreColumns
 from pnuauc._study._everywhere import _Count, _FoldCounts, nothing_counted
 from pnuauc._study._importance import column_importance
 from pnuauc._study._prior import _posterior
 from pnuauc._study._review import _cell, _sparse_cells, _speaks
+from pnuauc._study._rows import study_rows
 from pnuauc.exceptions import InputError, LabelReadingWarning
 from pnuauc.io import TableEncoder
 from pnuauc.labels import Roles
@@ -264,15 +265,19 @@ def test_label_values_in_the_type_of_the_column(kind, given, read):
 
 def test_columns_are_split_by_their_roles():
     table = pa.table({"a": [1.0, 2, 3, 4], "y": [1, 0, 1, None], "i": list("pqrs"), "d": [0] * 4})
-    features, roles, ids = split_columns(table, ColumnRoles("y", ("i",), ("d",)))
-    assert features.column_names == ["a"]
-    assert roles.codes.tolist() == [1, 0, 1, -1]
-    assert ids.to_pydict() == {"i": list("pqrs")}
-    assert split_columns(table, ColumnRoles("y"))[2] is None
+    found = study_rows(table, ColumnRoles("y", ("i",), ("d",)), "all", 0)
+    assert found.table.column_names == ["a"]
+    order = np.argsort(found.numbers)
+    assert found.table.column("a").to_numpy()[order].tolist() == [1, 2, 3, 4]
+    assert found.roles.codes[order].tolist() == [1, 0, 1, -1]
+    assert [found.ids.column("i")[int(i)].as_py() for i in order] == list("pqrs")
+    assert study_rows(table, ColumnRoles("y"), "all", 0).ids is None
     X = sparse.csr_matrix(np.eye(3))
-    kept, roles, ids = split_columns((X, np.array([1.0, 0.0, np.nan])), ColumnRoles("y"))
-    assert (kept != X).nnz == 0
-    assert (roles.codes.tolist(), ids) == ([1, 0, -1], None)
+    found = study_rows((X, np.array([1.0, 0.0, np.nan])), ColumnRoles("y"), "all", 0)
+    assert (found.table != X).nnz == 0
+    assert (found.roles.codes.tolist(), found.ids) == ([1, 0, -1], None)
+    assert found.numbers.tolist() == [0, 1, 2]
+    assert tuple(found.counts.counts) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(

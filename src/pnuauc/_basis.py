@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,7 @@ class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class GaussianBasis(_CenterBasis):
     """phi_l(x) = exp(-|x - c_l|^2 / (2 width^2)).
 
@@ -159,17 +161,10 @@ class GaussianBasis(_CenterBasis):
            [0.607]])
     """
 
-    def __init__(
-        self,
-        n_centers: int = 200,
-        width: float | str = "median",
-        centers: ArrayLike | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_centers = n_centers
-        self.width = width
-        self.centers = centers
-        self.random_state = random_state
+    n_centers: int = 200
+    width: float | str = "median"
+    centers: ArrayLike | None = None
+    random_state: Any = None
 
     bounded = True
 
@@ -197,6 +192,7 @@ class GaussianBasis(_CenterBasis):
         return out
 
 
+@dataclass(eq=False, repr=False)
 class MultiscaleBasis(_CenterBasis):
     """Gaussian features of several widths on the same centres, phi = (phi_1, ..., phi_k):
 
@@ -219,17 +215,10 @@ class MultiscaleBasis(_CenterBasis):
     widths_ : ndarray, shape (k,)
     """
 
-    def __init__(
-        self,
-        n_centers: int = 200,
-        widths: Sequence[float | str] = ("0.5*median", "median", "2*median"),
-        centers: ArrayLike | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_centers = n_centers
-        self.widths = widths
-        self.centers = centers
-        self.random_state = random_state
+    n_centers: int = 200
+    widths: Sequence[float | str] = ("0.5*median", "median", "2*median")
+    centers: ArrayLike | None = None
+    random_state: Any = None
 
     bounded = True
 
@@ -326,6 +315,7 @@ def factor_two_chains(widths: NDArray[np.float64]) -> list[list[tuple[int, int]]
     return chains
 
 
+@dataclass(eq=False, repr=False)
 class LinearKernelBasis(_CenterBasis):
     """phi_l(x) = x'c_l, the basis of the paper's text experiments.
 
@@ -341,12 +331,9 @@ class LinearKernelBasis(_CenterBasis):
     centers_ : ndarray or CSR, shape (b, d)
     """
 
-    def __init__(
-        self, n_centers: int = 200, centers: ArrayLike | None = None, random_state: Any = None
-    ) -> None:
-        self.n_centers = n_centers
-        self.centers = centers
-        self.random_state = random_state
+    n_centers: int = 200
+    centers: ArrayLike | None = None
+    random_state: Any = None
 
     @classmethod
     def from_parts(cls, centers: Any) -> LinearKernelBasis:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -144,6 +145,7 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class AUCClassifier(_RankingMixin, BaseEstimator):
     """Minimise an AUC risk: argmin_w R(w'phi) + alpha |w|^2.
 
@@ -231,39 +233,21 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         "alpha": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        risk: str = "auto",
-        eta: float = 0.5,
-        loss: str | Loss = "squared",
-        basis: Any = "gaussian",
-        n_centers: int = 200,
-        width: float | str = "median",
-        alpha: float = 0.1,
-        prior: Any = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.risk = risk
-        self.eta = eta
-        self.loss = loss
-        self.basis = basis
-        self.n_centers = n_centers
-        self.width = width
-        self.alpha = alpha
-        self.prior = prior
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    risk: str = "auto"
+    eta: float = 0.5
+    loss: str | Loss = "squared"
+    basis: Any = "gaussian"
+    n_centers: int = 200
+    width: float | str = "median"
+    alpha: float = 0.1
+    prior: Any = None
+    positive_label: Any = None
+    negative_label: Any = None
+    unlabeled_label: Any = None
+    max_iter: int = 500
+    tol: float = 1e-6
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AUCClassifier:
         """Fit to rows X, shape (n, d), and labels y, shape (n,).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -44,6 +45,7 @@ __all__ = ["AUCClassifierCV"]
 _FIXED_ETA = {"pn": 0.0, "pu": 1.0, "nu": -1.0}
 
 
+@dataclass(eq=False, repr=False)
 class AUCClassifierCV(_RankingMixin, BaseEstimator):
     """AUC optimisation from positive, negative and unlabelled rows, tuned by cross-validation.
 
@@ -136,51 +138,27 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         "verbose": [None, "boolean"],
     }
 
-    def __init__(
-        self,
-        selection: str = "average",
-        temperature: float = 0.5,
-        validation: str | None = None,
-        risk: str = "auto",
-        etas: Sequence[float] = PAPER_ETAS,
-        alphas: Sequence[float] = PAPER_ALPHAS,
-        widths: Sequence[float | str] = PAPER_WIDTHS,
-        basis: Any = "gaussian",
-        n_centers: int = 200,
-        loss: str | Loss = "squared",
-        prior: Any = None,
-        cv: Any = 5,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        block_size: int | None = None,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.selection = selection
-        self.temperature = temperature
-        self.validation = validation
-        self.risk = risk
-        self.etas = etas
-        self.alphas = alphas
-        self.widths = widths
-        self.basis = basis
-        self.n_centers = n_centers
-        self.loss = loss
-        self.prior = prior
-        self.cv = cv
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.max_iter = max_iter
-        self.tol = tol
-        self.block_size = block_size
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    selection: str = "average"
+    temperature: float = 0.5
+    validation: str | None = None
+    risk: str = "auto"
+    etas: Sequence[float] = PAPER_ETAS
+    alphas: Sequence[float] = PAPER_ALPHAS
+    widths: Sequence[float | str] = PAPER_WIDTHS
+    basis: Any = "gaussian"
+    n_centers: int = 200
+    loss: str | Loss = "squared"
+    prior: Any = None
+    cv: Any = 5
+    positive_label: Any = None
+    negative_label: Any = None
+    unlabeled_label: Any = None
+    max_iter: int = 500
+    tol: float = 1e-6
+    block_size: int | None = None
+    n_jobs: int | None = None
+    verbose: bool | None = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AUCClassifierCV:
         """Choose and fit, from rows X, shape (n, d), and labels y, shape (n,).

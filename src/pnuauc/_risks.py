@@ -37,8 +37,6 @@ __all__ = [
     "get_risk",
     "nu_risk",
     "pn_risk",
-    "pnnu_risk",
-    "pnpu_risk",
     "pnu_risk",
     "pu_risk",
     "quadratic_forms",
@@ -311,15 +309,11 @@ def check_prior(prior: Any) -> float:
     return float(prior)
 
 
-def _check_share(name: str, value: Any, low: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= 1.0:
-        raise ValueError(f"{name} must be a number in [{low:g}, 1]; got {value!r}.")
-    return float(value)
-
-
 def check_eta(eta: Any) -> float:
     """The weight of U as a float in [-1, 1], or one clear sentence."""
-    return _check_share("eta", eta, -1.0)
+    if isinstance(eta, bool) or not isinstance(eta, Real) or not -1.0 <= float(eta) <= 1.0:
+        raise ValueError(f"eta must be a number in [-1, 1]; got {eta!r}.")
+    return float(eta)
 
 
 def _pn_part(weight: float) -> Part:
@@ -352,35 +346,18 @@ def nu_risk(prior: float) -> Risk:
     return Risk("NU", (_nu_part(1.0, check_prior(prior)),))
 
 
-def pnpu_risk(gamma: float, prior: float) -> Risk:
-    """(1 - gamma) R_PN + gamma R_PU, gamma in [0, 1]; ``prior`` is that inside U."""
-    gamma = _check_share("gamma", gamma, 0.0)
-    return _combine("PNPU", gamma, _pu_part(gamma, check_prior(prior)))
-
-
-def pnnu_risk(gamma: float, prior: float) -> Risk:
-    """(1 - gamma) R_PN + gamma R_NU, gamma in [0, 1]; ``prior`` is that inside U."""
-    gamma = _check_share("gamma", gamma, 0.0)
-    return _combine("PNNU", gamma, _nu_part(gamma, check_prior(prior)))
-
-
 def pnu_risk(eta: float, prior: float | None = None) -> Risk:
-    """R_PNPU(eta) for eta >= 0, R_PNNU(-eta) for eta < 0, eta in [-1, 1].
+    """R_PNU = (1 - eta) R_PN + eta R_PU for eta >= 0, (1 + eta) R_PN - eta R_NU for eta < 0.
 
-    ``prior`` is that inside U; eta = 0 uses labelled rows only and needs none.
+    eta in [-1, 1]; ``prior`` is that inside U; eta = 0 uses labelled rows only and needs none.
+    Parts of weight zero are left out, so that a risk asks only for the rows it uses.
     """
     eta = check_eta(eta)
-    if eta == 0:
-        return Risk("PNU", (_pn_part(1.0),))
-    prior = check_prior(prior)
-    part = _pu_part(eta, prior) if eta > 0 else _nu_part(-eta, prior)
-    return _combine("PNU", abs(eta), part)
-
-
-def _combine(name: str, gamma: float, part: Part) -> Risk:
-    """Parts of weight zero are left out, so that a risk asks only for the rows it uses."""
-    parts = (_pn_part(1.0 - gamma), part)
-    return Risk(name, tuple(p for p in parts if p.weight != 0.0))
+    parts = [_pn_part(1.0 - abs(eta))]
+    if eta:
+        prior = check_prior(prior)
+        parts.append(_pu_part(eta, prior) if eta > 0 else _nu_part(-eta, prior))
+    return Risk("PNU", tuple(part for part in parts if part.weight != 0.0))
 
 
 #: Names that ``AUCClassifier(risk=...)`` understands.
@@ -392,7 +369,7 @@ def get_risk(name: str, *, prior: float | None = None, eta: float = 0.0) -> Risk
     if name == "pn":
         return pn_risk()
     if name in {"pu", "nu"}:
-        return pu_risk(check_prior(prior)) if name == "pu" else nu_risk(check_prior(prior))
+        return (pu_risk if name == "pu" else nu_risk)(check_prior(prior))
     if name == "pnu":
         return pnu_risk(eta, prior)
     raise ValueError(f"risk must be one of {', '.join(map(repr, RISKS))}; got {name!r}.")

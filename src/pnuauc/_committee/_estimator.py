@@ -28,7 +28,7 @@ from pnuauc._committee._ranking import (
 )
 from pnuauc._committee._reasons import Reason, find_reasons
 from pnuauc._committee._views import DenseView, Look, fit_view
-from pnuauc._estimators import AUCScoreMixin, choose_risk, training_prior
+from pnuauc._estimators import AUCScoreMixin, choose_risk, label_codes, training_prior
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
 from pnuauc._rows import RowsElsewhere
@@ -68,6 +68,7 @@ class MemberReport:
     auc_without: float | None = None
 
 
+@dataclass(eq=False, repr=False)
 class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     """A ranking for any table: several kinds of model, chosen by what there is, summed.
 
@@ -132,31 +133,17 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        prior: Any = None,
-        members: Sequence[str] | None = None,
-        cv: int = _FOLDS,
-        n_tree_columns: int = 0,
-        max_unlabeled: int | None = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.prior = prior
-        self.members = members
-        self.cv = cv
-        self.n_tree_columns = n_tree_columns
-        self.max_unlabeled = max_unlabeled
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    prior: Any = None
+    members: Sequence[str] | None = None
+    cv: int = _FOLDS
+    n_tree_columns: int = 0
+    max_unlabeled: int | None = None
+    positive_label: Any = None
+    negative_label: Any = None
+    unlabeled_label: Any = None
+    n_jobs: int | None = None
+    verbose: bool | None = None
+    random_state: Any = None
 
     # -- fitting -----------------------------------------------------------------------------
 
@@ -204,13 +191,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
                 f"n_tree_columns must leave a column to the other members; got "
                 f"{self.n_tree_columns!r} of {X.shape[1]} columns (0 for sparse X)."
             )
-        roles = read_roles(
-            y,
-            positive_label=self.positive_label,
-            negative_label=self.negative_label,
-            unlabeled_label=self.unlabeled_label,
-            unclear="sorted",  # scikit-learn's rule for the two classes of any classifier
-        )
+        roles = read_roles(y, **label_codes(self))
         check_consistent_length(X, roles.codes)
         if sparse.issparse(X) and not np.isfinite(X.data).all():
             raise ValueError("Input X contains NaN: missing values are for dense tables only.")

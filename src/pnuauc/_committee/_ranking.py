@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -141,6 +142,7 @@ def seated(
     return seats, total
 
 
+@dataclass(eq=False, repr=False)
 class RankingOnly(BaseEstimator):
     """What a committee comes to on other rows, scores alone: for refits without a fold.
 
@@ -161,13 +163,8 @@ class RankingOnly(BaseEstimator):
     weights_ : dict of name -> weight
     """
 
-    def __init__(
-        self,
-        committee: Any = None,
-        weights: Mapping[str, float] | None = None,
-    ) -> None:
-        self.committee = committee
-        self.weights = weights
+    committee: Any = None
+    weights: Mapping[str, float] | None = None
 
     def fit(self, X: Any, y: Any) -> RankingOnly:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""

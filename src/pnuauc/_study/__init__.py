@@ -1,6 +1,6 @@
 """A study: from a table to a model and to everything there is to say about it, as one dict."""
 
-from pnuauc._study._data import ColumnRoles, LabelCodes, collected, read_labels, split_columns
+from pnuauc._study._data import ColumnRoles, LabelCodes, collected
 from pnuauc._study._evaluate import evaluate_table
 from pnuauc._study._fit import FitSettings, Study, fit_study
 from pnuauc._study._payments import make_payments
@@ -19,7 +19,5 @@ __all__ = [
     "fit_study",
     "make_payments",
     "prior_findings",
-    "read_labels",
-    "split_columns",
     "study_rows",
 ]

@@ -78,6 +78,7 @@ def labelled_only(quiet: Any, held_out: CrossFit) -> list[Any]:
     return [RankingOnly(alone, fitted.weights_) for _, fitted in held_out.folds]
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class LabelledTrees(BaseEstimator):
     """scikit-learn's ExtraTreesClassifier on the labelled rows, dense, with fewer checks.
 
@@ -87,9 +88,8 @@ class LabelledTrees(BaseEstimator):
     random_state : int
     """
 
-    def __init__(self, n_trees: int = 300, random_state: int = 0) -> None:
-        self.n_trees = n_trees
-        self.random_state = random_state
+    n_trees: int = 300
+    random_state: int = 0
 
     def fit(self, X: Any, y: Roles) -> LabelledTrees:
         """Fit to rows X, shape (n, d), and their roles."""

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from pnuauc._extras import need
 from pnuauc._label_words import nearest
 from pnuauc._role_counts import RoleCounts
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
-from pnuauc.io import TableEncoder, as_table
+from pnuauc.io import TableEncoder
 from pnuauc.io._cells import as_typed, is_text, tidy
 from pnuauc.labels import ROLES, Roles, read_roles
 
@@ -28,8 +27,8 @@ __all__ = [
     "collected",
     "label_values",
     "read_labels",
+    "read_values",
     "repeated",
-    "split_columns",
 ]
 
 
@@ -131,25 +130,24 @@ def _label_cells(table: Any, label: str) -> Any:
     return values if pa.types.is_temporal(typed.type) else typed
 
 
-def read_labels(
-    table: Any, label: str, codes: LabelCodes, repeats: NDArray[np.int64] | None = None
-) -> Roles:
+def read_labels(table: Any, label: str, codes: LabelCodes, repeats: NDArray[np.int64]) -> Roles:
     """Roles of the rows; errors name the column.
 
     ``repeats`` says how often each row of the table stands for one; it only matters to remarks.
     """
     values = label_values(table, label)
     kind = _label_cells(table, label).type
-    return _roles(values, label, codes.for_type(kind), repeats)
+    return read_values(values, label, codes.for_type(kind), repeats)
 
 
 #: Above this share of zeros among 1 and 0 alone, the zeros may be rows that nobody looked at.
 _MANY_ZEROS = 0.8
 
 
-def _roles(
+def read_values(
     values: Any, label: str, codes: dict[str, Any], repeats: NDArray[np.int64] | None = None
 ) -> Roles:
+    """Roles of label values, with ``codes`` in their type; see :func:`read_labels`."""
     _check_occurs(values, label, codes)
     try:
         roles = read_roles(values, **codes)
@@ -210,23 +208,6 @@ def _announced(roles: Roles, counts: RoleCounts, values: Any) -> Roles:
         return roles
     warnings.warn(told, LabelReadingWarning, stacklevel=2)
     return replace(roles, announcement=told)
-
-
-def split_columns(data: Any, roles: ColumnRoles) -> tuple[Any, Roles, Any]:
-    """(feature table, roles of the rows, table of ids or None).
-
-    ``data`` is a frame, a file's table, or a pair (CSR, labels) as LIBSVM files give.
-    """
-    if isinstance(data, tuple) and len(data) == 2 and sparse.issparse(data[0]):
-        pa = need("pyarrow")
-        X, y = data
-        return X.tocsr(), _roles(y, "label", roles.codes.for_type(pa.float64())), None
-    table = as_table(data)
-    check_present(table, roles)
-    labels = read_labels(table, roles.label, roles.codes)
-    check_enough(RoleCounts.of(labels), roles.label)
-    ids = table.select(list(roles.ids)) if roles.ids else None
-    return table.drop_columns([roles.label, *roles.ids, *roles.drop]), labels, ids
 
 
 #: Rows of the one labelled class that learning needs: two folds of two.

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pnuauc._extras import need
 from pnuauc._role_counts import RoleCounts
@@ -27,7 +28,7 @@ from pnuauc._sources import (
     is_source,
 )
 from pnuauc._study._census import LabelReader, read_source_labels
-from pnuauc._study._data import ColumnRoles, check_enough, check_present, split_columns
+from pnuauc._study._data import ColumnRoles, check_enough, check_present, read_values
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder, as_table
 from pnuauc.io._cells import is_text, parse_numbers, tidy
@@ -103,9 +104,10 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         those that come to this machine.
     """
     at_most = _checked(max_unlabeled)
-    if isinstance(data, tuple):
-        table, roles, ids = split_columns(data, columns)
-        return StudyRows(table, roles, ids, np.arange(len(roles)), RoleCounts.of(roles))
+    if isinstance(data, tuple) and len(data) == 2 and sparse.issparse(data[0]):
+        roles = read_values(data[1], "label", columns.codes.for_type(need("pyarrow").float64()))
+        numbers = np.arange(len(roles))
+        return StudyRows(data[0].tocsr(), roles, None, numbers, RoleCounts.of(roles))
     source: Source = data if is_source(data) else MemorySource(as_table(data))
     check_present(source.schema.empty_table(), columns)
     labels, counts = read_source_labels(source, columns.label, columns.codes)

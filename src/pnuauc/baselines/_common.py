@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,17 @@ ByRole = dict[str, NDArray[np.float64]]
 DIRECT_PAIRS = 2**16
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Ranker(AUCScoreMixin, BaseEstimator):
     """scores, then ``decision_function`` = scores + intercept_ and ``predict`` by its sign.
 
-    A subclass gives ``fit`` and ``_scores(X)`` for validated rows, and has the three parameters
-    ``positive_label``, ``negative_label`` and ``unlabeled_label``.
+    A subclass gives ``fit`` and ``_scores(X)`` for validated rows.
     """
+
+    # scikit-learn reads the parameters from the __init__ that dataclass writes
+    positive_label: Any = None
+    negative_label: Any = None
+    unlabeled_label: Any = None
 
     @abstractmethod
     def _scores(self, X: Any) -> NDArray[np.float64]:
@@ -100,32 +106,18 @@ class Ranker(AUCScoreMixin, BaseEstimator):
         return self.classes_[positive.astype(np.intp)]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearRanker(Ranker):
     """score(x) = coef_'phi(x) with a basis phi of :mod:`pnuauc._basis`."""
 
-    basis_: Any
-    coef_: NDArray[np.float64]
-    n_iter_: int
-
-    def __init__(
-        self,
-        basis: Any,
-        n_centers: int,
-        width: float | str,
-        alpha: float,
-        positive_label: Any,
-        negative_label: Any,
-        unlabeled_label: Any,
-        random_state: Any,
-    ) -> None:
-        self.basis = basis
-        self.n_centers = n_centers
-        self.width = width
-        self.alpha = alpha
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
+    basis: Any = "gaussian"
+    n_centers: int = 200
+    width: float | str = "median"
+    alpha: float = 0.1
+    random_state: Any = None
+    basis_: Any = field(init=False)
+    coef_: NDArray[np.float64] = field(init=False)
+    n_iter_: int = field(init=False)
 
     def _make_basis(self, X: Any, roles: Roles) -> Any:
         self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state).fit(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,7 @@ def entropy_objective(scores: ByRole, entropy_weight: float) -> tuple[float, ByR
     return value, gradient
 
 
+@dataclass(eq=False, repr=False)
 class EntropyAUC(LinearRanker):
     """argmin_w mean_PN l(m) + entropy_weight (mean_PU h(m) + mean_UN h(m)) + alpha |w|^2.
 
@@ -132,25 +133,10 @@ class EntropyAUC(LinearRanker):
     n_iter_ : int
     """
 
-    def __init__(
-        self,
-        entropy_weight: float = 1.0,
-        basis: Any = "gaussian",
-        n_centers: int = 200,
-        width: float | str = "median",
-        alpha: float = 0.1,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        max_iter: int = 200,
-        tol: float = 1e-3,
-        random_state: Any = None,
-    ) -> None:
-        labels = positive_label, negative_label, unlabeled_label
-        super().__init__(basis, n_centers, width, alpha, *labels, random_state)
-        self.entropy_weight = entropy_weight
-        self.max_iter = max_iter
-        self.tol = tol
+    entropy_weight: float = 1.0
+    _: KW_ONLY
+    max_iter: int = 200
+    tol: float = 1e-3
 
     def fit(self, X: Any, y: ArrayLike) -> EntropyAUC:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""

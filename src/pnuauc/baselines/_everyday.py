@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,22 +24,12 @@ __all__ = ["BaggingPU", "ElkanNoto", "LabeledOnly", "PositiveVsUnlabeled", "Semi
 _DRAWS = 50
 
 
+@dataclass(eq=False, repr=False)
 class _Wrapper(Ranker):
     """Fits ``estimator_`` to what a subclass makes of the roles; scores come from it."""
 
-    estimator_: Any
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
+    estimator: Any = None
+    estimator_: Any = field(init=False)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         if hasattr(self.estimator_, "decision_function"):
@@ -161,6 +152,7 @@ class _PULearn(PositiveVsUnlabeled):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ElkanNoto(_PULearn):
     """p(y=1|x) = p(labelled|x) / c, c = mean of p(labelled|x) over held-out positives.
 
@@ -178,18 +170,8 @@ class ElkanNoto(_PULearn):
         As in :func:`pnuauc.labels.read_roles`.
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        hold_out_ratio: float = 0.2,
-        random_state: Any = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-    ) -> None:
-        super().__init__(estimator, positive_label, negative_label, unlabeled_label)
-        self.hold_out_ratio = hold_out_ratio
-        self.random_state = random_state
+    hold_out_ratio: float = 0.2
+    random_state: Any = None
 
     def fit(self, X: Any, y: ArrayLike) -> ElkanNoto:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
@@ -209,6 +191,7 @@ class ElkanNoto(_PULearn):
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BaggingPU(_PULearn):
     """Mean vote of classifiers of P against random draws from U, scored out of the bag.
 
@@ -224,18 +207,8 @@ class BaggingPU(_PULearn):
         As in :func:`pnuauc.labels.read_roles`.
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 100,
-        random_state: Any = None,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-    ) -> None:
-        super().__init__(estimator, positive_label, negative_label, unlabeled_label)
-        self.n_estimators = n_estimators
-        self.random_state = random_state
+    n_estimators: int = 100
+    random_state: Any = None
 
     def fit(self, X: Any, y: ArrayLike) -> BaggingPU:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""

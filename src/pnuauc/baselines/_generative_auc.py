@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from pnuauc.labels import Roles
 __all__ = ["GenerativeAUC"]
 
 
+@dataclass(eq=False, repr=False)
 class GenerativeAUC(EntropyAUC):
     """:class:`EntropyAUC` with g(x) = w'phi(x) + w0 log(p(x|+)/p(x|-)) / s, w0 learned with w.
 
@@ -53,26 +55,7 @@ class GenerativeAUC(EntropyAUC):
     intercept_, basis_, objective_, n_iter_ : as in :class:`EntropyAUC`
     """
 
-    def __init__(
-        self,
-        entropy_weight: float = 1.0,
-        generative_model: str = "gaussian",
-        basis: Any = "gaussian",
-        n_centers: int = 200,
-        width: float | str = "median",
-        alpha: float = 0.1,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        max_iter: int = 200,
-        tol: float = 1e-3,
-        random_state: Any = None,
-    ) -> None:
-        labels = positive_label, negative_label, unlabeled_label
-        super().__init__(
-            *(entropy_weight, basis, n_centers, width, alpha, *labels, max_iter, tol, random_state)
-        )
-        self.generative_model = generative_model
+    generative_model: str = "gaussian"
 
     def _make_basis(self, X: Any, roles: Roles) -> Any:
         if self.generative_model not in GENERATIVE_MODELS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = ["RankSVM"]
 _WIDEST, _SHRINK = 0.5, 8.0
 
 
+@dataclass(eq=False, repr=False)
 class RankSVM(LinearRanker):
     """argmin_w mean over pairs of max(0, 1 - w'(phi(x_P) - phi(x_B))) + alpha |w|^2.
 
@@ -74,25 +76,10 @@ class RankSVM(LinearRanker):
     ('pu', True)
     """
 
-    def __init__(
-        self,
-        pairs: str = "auto",
-        basis: Any = "gaussian",
-        n_centers: int = 200,
-        width: float | str = "median",
-        alpha: float = 0.1,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        random_state: Any = None,
-    ) -> None:
-        labels = positive_label, negative_label, unlabeled_label
-        super().__init__(basis, n_centers, width, alpha, *labels, random_state)
-        self.pairs = pairs
-        self.max_iter = max_iter
-        self.tol = tol
+    pairs: str = "auto"
+    _: KW_ONLY
+    max_iter: int = 1000
+    tol: float = 1e-3
 
     def fit(self, X: Any, y: ArrayLike) -> RankSVM:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""

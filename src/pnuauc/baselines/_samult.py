@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -30,6 +31,7 @@ def samult_risk(gamma: float) -> Risk:
     return Risk("SAMULT", tuple(part for part in parts if part.weight != 0.0))
 
 
+@dataclass(eq=False, repr=False)
 class SAMULT(LinearRanker):
     """argmin_w (1-gamma) R_PN + gamma (R_PU + R_UN - 1/2) + alpha |w|^2, R_AB = E_A E_B (1-m)^2.
 
@@ -60,21 +62,7 @@ class SAMULT(LinearRanker):
     basis_ : fitted feature map
     """
 
-    def __init__(
-        self,
-        gamma: float = 0.5,
-        basis: Any = "gaussian",
-        n_centers: int = 200,
-        width: float | str = "median",
-        alpha: float = 0.1,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        labels = positive_label, negative_label, unlabeled_label
-        super().__init__(basis, n_centers, width, alpha, *labels, random_state)
-        self.gamma = gamma
+    gamma: float = 0.5
 
     def fit(self, X: Any, y: ArrayLike) -> SAMULT:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""

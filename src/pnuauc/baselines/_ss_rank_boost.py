@@ -21,6 +21,7 @@ _NO_EDGE = 1e-12
 _PREDICT_ROWS = 4096
 
 
+@dataclass(eq=False, repr=False)
 class SSRankBoost(Ranker):
     """Greedily minimise L_labelled + discount * L_pseudo over H(x) = sum_t a_t 1[x_{j_t} > c_t].
 
@@ -71,23 +72,10 @@ class SSRankBoost(Ranker):
     (array([1., 0.]), array([0.5]))
     """
 
-    def __init__(
-        self,
-        discount: float = 0.01,
-        n_neighbors: int = 3,
-        n_rounds: int = 100,
-        smoothing: float = 0.3,
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-    ) -> None:
-        self.discount = discount
-        self.n_neighbors = n_neighbors
-        self.n_rounds = n_rounds
-        self.smoothing = smoothing
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
+    discount: float = 0.01
+    n_neighbors: int = 3
+    n_rounds: int = 100
+    smoothing: float = 0.3
 
     def fit(self, X: Any, y: ArrayLike) -> SSRankBoost:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""

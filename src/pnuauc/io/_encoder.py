@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _DOUBLE_BYTES = 2**30
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Columns -> numbers, the same at fit and at scoring, in two views.
 
@@ -87,19 +89,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     array([ 1.,  2., nan,  3.])
     """
 
-    def __init__(
-        self,
-        categorical: Sequence[str] = (),
-        max_categories: int = 30,
-        random_state: int = 0,
-        decimal: str | None = None,
-        date_format: str | Mapping[str, str] | None = None,
-    ) -> None:
-        self.categorical = categorical
-        self.max_categories = max_categories
-        self.random_state = random_state
-        self.decimal = decimal
-        self.date_format = date_format
+    categorical: Sequence[str] = ()
+    max_categories: int = 30
+    random_state: int = 0
+    decimal: str | None = None
+    date_format: str | Mapping[str, str] | None = None
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Look at every column; ``y`` is ignored."""

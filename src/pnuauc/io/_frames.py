@@ -161,8 +161,8 @@ def _plain(values: Any) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         return _plain_extension(values)
     if pa.types.is_run_end_encoded(kind):
-        return _plain(pc.run_end_decode(values)) if not _is_plain(kind.value_type) else (
-            pc.run_end_decode(values))  # fmt: skip
+        decoded = pc.run_end_decode(values)
+        return decoded if _is_plain(decoded.type) else _plain(decoded)
     if pa.types.is_dictionary(kind):
         # a dictionary says that the values are categories: it stays one, of plain text
         if isinstance(values, pa.ChunkedArray):

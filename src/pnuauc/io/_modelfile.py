@@ -32,7 +32,6 @@ __all__ = [
     "FORMAT_VERSION",
     "load_model",
     "open_model",
-    "read_manifest",
     "save_model",
     "write_model",
 ]
@@ -85,11 +84,6 @@ def write_model(model: TableModel, stream: Any) -> None:
 def load_model(path: str | os.PathLike[str]) -> TableModel:
     """Read a model file, from anyone; a :class:`ModelFileError` says why it cannot be."""
     return open_model(path)[0]
-
-
-def read_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says about itself, after all of it was checked."""
-    return open_model(path)[1]
 
 
 def open_model(path: str | os.PathLike[str]) -> tuple[TableModel, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,19 +24,20 @@ __all__ = ["BasePrior", "BaseTwoSamplePrior", "Estimate", "take"]
 Estimate = tuple[ClassPrior, dict[str, Any]]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BasePrior(BaseEstimator):
     """``fit(X, y)`` -> ``estimate_``, ``prior_``, ``interval_``, ``std_error_``, ``diagnostics_``.
 
     Subclasses write ``_estimate(X, roles)``.
     """
 
-    # declared here, set by the subclasses' __init__ (scikit-learn reads parameters from there)
-    level: float
-    on_unidentified: str
-    positive_label: Any
-    negative_label: Any
-    unlabeled_label: Any
-    random_state: Any
+    # scikit-learn reads the parameters from the __init__ that dataclass writes
+    level: float = 0.9
+    on_unidentified: str = "raise"
+    positive_label: Any = None
+    negative_label: Any = None
+    unlabeled_label: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> BasePrior:
         """Estimate the share of positives among the unlabelled rows.
@@ -134,20 +135,17 @@ class BaseTwoSamplePrior(BasePrior):
     def _share(self, known: Any, unlabeled: Any) -> Estimate:
         """Share of the class of ``known`` (n_known, d) inside ``unlabeled`` (n_unlabeled, d)."""
 
-    def _share_in_one_thread(self, known: Any, unlabeled: Any) -> Estimate:
-        # many small systems: with BLAS threads they take two to four times the processor time
-        with one_blas_thread():
-            return self._share(known, unlabeled)
-
     def _require(self, roles: Roles) -> None:
         known = "positive" if roles.n_positive or not roles.n_negative else "negative"
         roles.require(known, "unlabeled", purpose=type(self).__name__, at_least=2)
 
     def _estimate(self, X: Any, roles: Roles) -> Estimate:
-        unlabeled = X[roles.unlabeled]
+        known = roles.positive if roles.n_positive else roles.negative
+        # many small systems: with BLAS threads they take two to four times the processor time
+        with one_blas_thread():
+            share, diagnostics = self._share(X[known], X[roles.unlabeled])
         if roles.n_positive:
-            return self._share_in_one_thread(X[roles.positive], unlabeled)
-        share, diagnostics = self._share_in_one_thread(X[roles.negative], unlabeled)
+            return share, diagnostics
         return share.complement(), {**diagnostics, "known_class": "negative"}
 
 

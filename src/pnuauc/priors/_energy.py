@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = ["EnergyDistancePrior"]
 Floats: TypeAlias = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EnergyDistancePrior(BasePrior):
     """The mixture of P and N nearest to U in energy distance, in closed form.
 
@@ -84,30 +86,10 @@ class EnergyDistancePrior(BasePrior):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        statistic: str = "guarded",
-        max_rows: int | None = None,
-        level: float = 0.9,
-        identification_level: float = 0.1,
-        on_unidentified: str = "raise",
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.statistic = statistic
-        self.max_rows = max_rows
-        self.level = level
-        self.identification_level = identification_level
-        self.on_unidentified = on_unidentified
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
+    alpha: float = 1.0
+    statistic: str = "guarded"
+    max_rows: int | None = None
+    identification_level: float = 0.1
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

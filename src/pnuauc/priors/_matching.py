@@ -9,6 +9,7 @@ p(x), f being infinite where t p(x|+1) > p(x). With r(x) = a'phi(x) - 1, a >= 0:
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,19 +26,20 @@ __all__ = ["PearsonPrior", "PenalizedL1Prior"]
 Floats: TypeAlias = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _MatchingPrior(BaseTwoSamplePrior):
     """Grid, cross-validation and bootstrap; subclasses give the coefficients and f*.
 
     Everything is done for all t of the grid at once: coefficients are a (b, n_t) matrix.
     """
 
-    n_centers: int
-    widths: tuple[float, ...]
-    alphas: tuple[float, ...]
-    n_shares: int
-    n_folds: int
-    n_bootstrap: int
-    max_rows: int | None
+    n_centers: int = 200
+    widths: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 2.0)
+    alphas: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+    n_shares: int = 100
+    n_folds: int = 5
+    n_bootstrap: int = 200
+    max_rows: int | None = 20_000
 
     @abstractmethod
     def _solve(self, mean_p: Floats, features_u: Floats, shares: Floats, alpha: float) -> Floats:
@@ -186,37 +188,6 @@ class PenalizedL1Prior(_MatchingPrior):
         many errors the curve is higher at t = 1 than at its minimum), ``note``.
     """
 
-    def __init__(
-        self,
-        *,
-        n_centers: int = 200,
-        widths: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 2.0),
-        alphas: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0),
-        n_shares: int = 100,
-        n_folds: int = 5,
-        n_bootstrap: int = 200,
-        max_rows: int | None = 20_000,
-        level: float = 0.9,
-        on_unidentified: str = "raise",
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_centers = n_centers
-        self.widths = widths
-        self.alphas = alphas
-        self.n_shares = n_shares
-        self.n_folds = n_folds
-        self.n_bootstrap = n_bootstrap
-        self.max_rows = max_rows
-        self.level = level
-        self.on_unidentified = on_unidentified
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
-
     def _solve(self, mean_p: Floats, features_u: Floats, shares: Floats, alpha: float) -> Floats:
         beta = mean_p[:, None] * shares - features_u.mean(axis=0)[:, None]
         coef: Floats = np.maximum(beta, 0) / alpha
@@ -226,6 +197,7 @@ class PenalizedL1Prior(_MatchingPrior):
         return r
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PearsonPrior(_MatchingPrior):
     """Penalised Pearson divergence: f(q) = (q - 1)^2 / 2 for q <= 1, infinite above.
 
@@ -239,38 +211,13 @@ class PearsonPrior(_MatchingPrior):
     as the iterations can afford, those in U would be wasted (twice the error).
     """
 
-    def __init__(
-        self,
-        *,
-        n_centers: int = 50,
-        widths: tuple[float, ...] = (0.25, 0.5, 1.0),
-        alphas: tuple[float, ...] = (1e-3, 1e-2),
-        n_shares: int = 25,
-        n_folds: int = 3,
-        n_bootstrap: int = 200,
-        n_iterations: int = 40,
-        max_rows: int | None = 5_000,
-        level: float = 0.9,
-        on_unidentified: str = "raise",
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_centers = n_centers
-        self.widths = widths
-        self.alphas = alphas
-        self.n_shares = n_shares
-        self.n_folds = n_folds
-        self.n_bootstrap = n_bootstrap
-        self.n_iterations = n_iterations
-        self.max_rows = max_rows
-        self.level = level
-        self.on_unidentified = on_unidentified
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
+    n_centers: int = 50
+    widths: tuple[float, ...] = (0.25, 0.5, 1.0)
+    alphas: tuple[float, ...] = (1e-3, 1e-2)
+    n_shares: int = 25
+    n_folds: int = 3
+    n_iterations: int = 40
+    max_rows: int | None = 5_000
 
     def _solve(self, mean_p: Floats, features_u: Floats, shares: Floats, alpha: float) -> Floats:
         scaled = features_u.T / len(features_u)

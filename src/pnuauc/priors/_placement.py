@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn import config_context
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from pnuauc._prior import ClassPrior
+from pnuauc._threads import one_blas_thread
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior, Estimate
 from pnuauc.priors._belief import read_belief
@@ -31,6 +31,7 @@ _LEAST_SURPRISE = 0.08
 _LEAST_Z = 1.645
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PlacementPrior(BasePrior):
     """Share of positives in U from the ranks of P, N and U under out-of-sample scores.
 
@@ -121,34 +122,12 @@ class PlacementPrior(BasePrior):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        belief: Any = None,
-        scorers: tuple[str, ...] | None = None,
-        n_trees: int = 50,
-        n_centers: int = 100,
-        spread_sd: float = 0.25,
-        max_rows: int | None = 10_000,
-        level: float = 0.9,
-        on_unidentified: str = "raise",
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.belief = belief
-        self.scorers = scorers
-        self.n_trees = n_trees
-        self.n_centers = n_centers
-        self.spread_sd = spread_sd
-        self.max_rows = max_rows
-        self.level = level
-        self.on_unidentified = on_unidentified
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
+    belief: Any = None
+    scorers: tuple[str, ...] | None = None
+    n_trees: int = 50
+    n_centers: int = 100
+    spread_sd: float = 0.25
+    max_rows: int | None = 10_000
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -180,7 +159,7 @@ class PlacementPrior(BasePrior):
         # many small systems: with BLAS threads they take two to four times the processor time, and
         # checks of rows and options that are in order an eighth of it
         unchecked = config_context(assume_finite=True, skip_parameter_validation=True)
-        with threadpool_limits(1, user_api="blas"), unchecked:
+        with one_blas_thread(), unchecked:
             ranks = self._ranks(X[kept], roles.take(kept), rng)
         belief = read_belief(self.belief)
         found = posterior(

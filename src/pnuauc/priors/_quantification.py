@@ -7,15 +7,16 @@ a difference in error is one of the method, not of the scores.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from pnuauc._prior import ClassPrior
+from pnuauc._threads import one_blas_thread
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior, Estimate
 from pnuauc.priors._scorers import LABELLED, auc_and_z, prepare
@@ -25,15 +26,16 @@ __all__ = ["EMPrior", "HellingerPrior"]
 Floats: TypeAlias = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _FromScores(BasePrior):
     """Priors from scores of P, N and U; intervals by resampling the scored rows.
 
     Subclasses write ``_share(positive, negative, unlabeled)``.
     """
 
-    scorer: str | None
-    n_bootstrap: int
-    max_rows: int | None
+    scorer: str | None = None
+    n_bootstrap: int = 50
+    max_rows: int | None = 10_000
 
     @abstractmethod
     def _share(self, positive: Floats, negative: Floats, unlabeled: Floats) -> float:
@@ -56,7 +58,7 @@ class _FromScores(BasePrior):
         limit = self.max_rows or len(roles)
         kept = np.sort(np.concatenate([rng.permutation(rows)[:limit] for rows in _by_role(roles)]))
         roles = roles.take(kept)
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             rows = prepare(X[kept], roles, rng, n_trees=50, n_centers=2)
             name = self.scorer or ("forest" if isinstance(rows.X, np.ndarray) else "linear")
             scores = LABELLED[name](rows)
@@ -114,29 +116,6 @@ class EMPrior(_FromScores):
         ``auc`` and ``auc_z`` of P against N, out of sample.
     """
 
-    def __init__(
-        self,
-        *,
-        scorer: str | None = None,
-        n_bootstrap: int = 50,
-        max_rows: int | None = 10_000,
-        level: float = 0.9,
-        on_unidentified: str = "raise",
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.scorer = scorer
-        self.n_bootstrap = n_bootstrap
-        self.max_rows = max_rows
-        self.level = level
-        self.on_unidentified = on_unidentified
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
-
     def _share(self, positive: Floats, negative: Floats, unlabeled: Floats) -> float:
         scores = np.concatenate([positive, negative])[:, None]
         target = np.repeat([1, 0], [len(positive), len(negative)])
@@ -151,6 +130,7 @@ class EMPrior(_FromScores):
         return new
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HellingerPrior(_FromScores):
     """Histograms of scores matched in Hellinger distance (HDy; Gonzalez-Castro et al. 2013).
 
@@ -172,30 +152,7 @@ class HellingerPrior(_FromScores):
         As in :class:`EMPrior`.
     """
 
-    def __init__(
-        self,
-        *,
-        n_bins: tuple[int, ...] = (5, 10, 20, 30, 40),
-        scorer: str | None = None,
-        n_bootstrap: int = 50,
-        max_rows: int | None = 10_000,
-        level: float = 0.9,
-        on_unidentified: str = "raise",
-        positive_label: Any = None,
-        negative_label: Any = None,
-        unlabeled_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.scorer = scorer
-        self.n_bootstrap = n_bootstrap
-        self.max_rows = max_rows
-        self.level = level
-        self.on_unidentified = on_unidentified
-        self.positive_label = positive_label
-        self.negative_label = negative_label
-        self.unlabeled_label = unlabeled_label
-        self.random_state = random_state
+    n_bins: tuple[int, ...] = (5, 10, 20, 30, 40)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
