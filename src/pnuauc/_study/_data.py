@@ -130,7 +130,9 @@ def _label_cells(table: Any, label: str) -> Any:
     return values if pa.types.is_temporal(typed.type) else typed
 
 
-def read_labels(table: Any, label: str, codes: LabelCodes, repeats: NDArray[np.int64]) -> Roles:
+def read_labels(
+    table: Any, label: str, codes: LabelCodes, repeats: NDArray[np.int64] | None = None
+) -> Roles:
     """Roles of the rows; errors name the column.
 
     ``repeats`` says how often each row of the table stands for one; it only matters to remarks.
