@@ -46,7 +46,7 @@ _FEWEST_LABELS = 3
 _RANDOM_LABELS = 100
 #: Powers of the training share by which the error of refits exceeds that of the final model: the
 #: least to count on, the usual and the largest, with both classes labelled and with one. Refits of
-#: the committee on four fifths of the rows gave powers of .7 and .26 (docs/truth.md), those of the
+#: the committee on four fifths of the rows gave powers of .6 and .3 (docs/truth.md), those of the
 #: kernel model .25 throughout.
 _GAINS = {True: (0.25, 0.5, 1.25), False: (0.0, 0.25, 0.75)}
 _NOT_TOLD = (
