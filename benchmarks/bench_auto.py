@@ -1,8 +1,10 @@
 """The committee against one AUCClassifierCV fit; python -m benchmarks.bench_auto
 
 Processor seconds of each, prior given, every fit in a process of its own, and how far its memory
-rose above the input. Scoring: rows a second of the committee, of the committee without its forests,
-and of ExtraTreesClassifier with as many trees on the labelled rows. With ``--words`` the rows are
+rose above the input. Scoring: rows a second of the committee, of the committee without its forests
+(the best of three, and how many times what the matrix products, exponentials and sums of its
+kernels take by themselves: a busy machine slows both), and of ExtraTreesClassifier with as many
+trees on the labelled rows. With ``--words`` the rows are
 sparse: so many columns, 100 of them filled in a row, and the committee is also held against
 AUCClassifierCV(basis="linear"), which takes a tenth of a second there.
 """
@@ -69,12 +71,44 @@ def measure(name: str, n: int, d: int, labels: tuple[int, int], words: bool) -> 
     if name == "committee" and not words:
         forests = ("trees", "forest", "boosting")
         seats = tuple(s for s in ranker.scorer_.seats if s.name not in forests)
-        found["rest"] = _rate(replace(ranker.scorer_, seats=seats).score, rows)
+        rest = replace(ranker.scorer_, seats=seats)
+        pairs = [(_rate(rest.score, rows), _rate(bare_kernels(seats), rows)) for _ in range(3)]
+        found["rest"], bare = np.max(pairs, axis=0)
+        found["times"] = bare / found["rest"]
     if all(labels) and not words:
         known = ~np.isnan(y)
         forest = ExtraTreesClassifier(200, random_state=0).fit(X[known], y[known])
         found["forest"] = _rate(forest.predict_proba, rows)
     return found
+
+
+def bare_kernels(seats: Any) -> Callable[[Any], None]:
+    """What a sum of kernels cannot do without, on arrays of the same sizes: a function of rows."""
+    rng = np.random.default_rng(0)
+    work = []
+    for model in (part.model for seat in seats for part in seat.parts):
+        if model.kind not in ("kernels", "gaussians"):
+            continue
+        arrays = model.arrays()
+        (b, d), m = arrays["centers"].shape, len(arrays["widths"])
+        powers = len(np.unique(arrays.get("powers", [2]))) if m else 0
+        n = max(65_536 // b, 1)
+        left, right = rng.random((n, d + 2)), rng.random((d + 2, b))
+        kernel, coef = -rng.random((n, b), dtype=np.float32), rng.random(b, dtype=np.float32)
+        work.append((left, right, kernel, coef, powers, m))
+
+    def score(rows: Any) -> None:
+        for left, right, kernel, coef, powers, m in work:
+            product, out = np.empty(kernel.shape), np.empty_like(kernel)
+            for _ in range(-(-len(rows) // len(kernel))):
+                if m:
+                    np.matmul(left, right, out=product)
+                for _ in range(powers):
+                    np.exp(kernel, out=out)
+                for _ in range(m):
+                    out @ coef
+
+    return score
 
 
 def _rate(score: Callable[[Any], Any], rows: Any) -> float:
@@ -91,7 +125,7 @@ def main() -> None:
     parser.add_argument("--words", action="store_true", help="sparse rows")
     args = parser.parse_args()
     head = ("unlabelled", "labels", "one s", "committee s", "ratio", "to linear", "MB", "rows/s")
-    head += ("no forests", "ExtraTrees")
+    head += ("no forests", "times bare", "ExtraTrees")
     print(" ".join(f"{name:>18}" for name in head))
     for n in args.rows:
         for name, labels in SETTINGS.items():
@@ -107,6 +141,7 @@ def main() -> None:
             shown += [f"{whole['megabytes']:.0f}"]
             rates = [whole.get(key) for key in ("rate", "rest", "forest")]
             shown += ["" if rate is None else f"{rate:,.0f}" for rate in rates]
+            shown.insert(-1, f"{whole['times']:.1f}" if "times" in whole else "")
             print(" ".join(f"{v:>18}" for v in shown), flush=True)
 
 

@@ -86,7 +86,7 @@ class Calibration:
     Attributes
     ----------
     curves : ndarray, shape (m, number of places)
-        Non-decreasing rows.
+        Non-decreasing rows, rounded to float32, as they are stored.
     weights : ndarray, shape (m,)
     priors : ndarray, shape (m,)
         The prior that a curve belongs to: its mean over u.
@@ -106,7 +106,7 @@ class Calibration:
         curves, mass, shares = placement.curves(_PLACES)
         kept = _most(mass / mass.sum())
         curves = np.maximum.accumulate(np.clip(curves[kept], 0.0, 1.0), axis=1)
-        return cls(curves, mass[kept] / mass[kept].sum(), shares[kept])
+        return cls(_rounded(curves), mass[kept] / mass[kept].sum(), shares[kept])
 
     @cached_property
     def _mean(self) -> Floats:
@@ -142,7 +142,8 @@ class Calibration:
         return TopPositives(k, expected, int(low), int(high), level)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**found, "curves": self.curves.astype(np.float32)}
 
     @classmethod
     def rebuild(cls, parts: Parts) -> Calibration:
@@ -220,7 +221,12 @@ def calibrate(
             found.append((curves, weight, np.full(len(curves), float(value))))
     curves, weight, priors = (np.concatenate(part) for part in zip(*found, strict=True))
     kept, weight = _thinned(weight / weight.sum())
-    return Calibration(curves[kept], weight, priors[kept])
+    return Calibration(_rounded(curves[kept]), weight, priors[kept])
+
+
+def _rounded(curves: Floats) -> Floats:
+    """To float32 and back: half the size of a model file, and the same numbers after it."""
+    return curves.astype(np.float32).astype(np.float64)
 
 
 def _gains(n_rarer: int | None) -> list[tuple[float, float]]:
