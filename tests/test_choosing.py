@@ -12,6 +12,7 @@ from scipy import stats
 from pnuauc import AUCClassifierCV
 from pnuauc._basis import MultiscaleBasis
 from pnuauc._design import Design
+from pnuauc._linear import LinearModel
 from pnuauc._risks import gamma_bar, pnu_risk
 from pnuauc._rows import ArrayRows
 from pnuauc.losses import get_loss
@@ -293,6 +294,18 @@ def test_identical_labelled_rows_share_a_fold(seed):
     )
 
 
+@pytest.mark.parametrize("role", ["P", "N"])
+def test_copies_share_a_fold_where_one_class_is_labelled(role):
+    X, rows = copied(3, (12, 0, 40), [(0, 4, 9), (1, 2)])
+    folds = deal_folds({role: rows["P"], "U": rows["U"]}, 4, X, random_state=0)
+    assert (folds.n_folds, set(folds.rows)) == (4, {role, "U"})
+    place = {int(i): k for k, part in enumerate(folds.rows[role]) for i in part}
+    assert sorted(place) == list(range(12))
+    assert place[0] == place[4] == place[9]
+    assert place[1] == place[2]
+    assert folds.size("U") == 40
+
+
 def test_rows_without_copies_are_dealt_as_if_nobody_had_looked():
     X, rows = copied(0, (9, 21, 40), [(30, 31)])  # a copy in U does not count
     looked, plain = deal_folds(rows, 4, X, random_state=1), deal_folds(rows, 4, random_state=1)
@@ -393,6 +406,51 @@ def test_a_grid_counts_its_rows_twice_and_then_stops():
     ).train()
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
+
+
+def test_kept_candidates_without_a_minimum_are_counted():
+    """Those whose quadratic form on all rows has a negative eigenvalue, once for each ridge."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) + (np.arange(60) < 15)[:, None]
+    rows = {"P": np.arange(10), "N": np.arange(10, 30), "U": np.arange(30, 60)}
+    basis = MultiscaleBasis(8, ("0.3*median", "median"), random_state=0).fit(X)
+    etas, alphas, prior = (-0.9, 0.2, 0.95), (0.1, 1.0), 0.6
+    folds = deal_folds(rows, 3, random_state=0)
+    grid = TrainedGrid.from_arrays(X, folds, basis, etas, alphas, prior).train()
+    chosen = grid.choose("average", "simple", temperature=100.0)  # keeps everything
+    assert len(chosen.choice.kept) == 12
+    lowest = [
+        np.linalg.eigvalsh(
+            pnu_risk(eta, prior)
+            .quadratic_form(Design.of(X, rows, basis.scale(j)).moments())
+            .quadratic
+        ).min()
+        for j in range(2)
+        for eta in etas
+    ]
+    expected = 2 * sum(low < -1e-9 for low in lowest)
+    assert 0 < expected < 12
+    assert chosen.n_corrected == expected
+    assert chosen.n_iter == 1
+
+
+@pytest.mark.parametrize(("n", "step"), [(1900, 1), (3999, 1), (4000, 2), (6100, 3)])
+def test_rankings_are_compared_on_some_rows(n, step):
+    """About 2,000, evenly spaced within each role."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 2))
+    rows = {"P": np.arange(40), "N": np.arange(40, 101), "U": np.arange(101, n)}
+    basis = MultiscaleBasis(4, ("median",), random_state=0).fit(X)
+    folds = deal_folds(rows, 2, random_state=0)
+    grid = TrainedGrid.from_arrays(X, folds, basis, (0.0,), (1.0,), 0.2)
+    one, other = (LinearModel(basis.keep([0]), rng.standard_normal(4), {}) for _ in range(2))
+    # a visitor has the rows fold by fold
+    seen = np.concatenate([np.concatenate(folds.rows[role])[::step] for role in "PNU"])
+    expected = stats.spearmanr(one.score(X[seen]), other.score(X[seen])).statistic
+    assert grid.rank_correlation(one, other) == pytest.approx(expected)
+    flat = LinearModel(basis.keep([0]), np.zeros(4), {})
+    assert grid.rank_correlation(one, flat) is None
+    assert grid.rank_correlation(flat, one) is None
 
 
 @pytest.mark.parametrize("selection", ["average", "paper"])
