@@ -15,6 +15,7 @@ from pnuauc._design import Design
 from pnuauc._linear import LinearModel
 from pnuauc._risks import gamma_bar, pnu_risk
 from pnuauc._rows import ArrayRows
+from pnuauc._solvers import solve_ridge
 from pnuauc.losses import get_loss
 from pnuauc.selection import TrainedGrid, deal_folds
 from pnuauc.selection._choice import (
@@ -626,3 +627,62 @@ def test_the_report_is_read_off_the_validation_risks():
     assert "cannot tell" in explain(criterion, candidates, choice, None).message
     fixed = Candidates.from_grid([1.0, 2.0, 3.0], [0.5], [0.1, 1.0, 2.0, 3.0])
     assert "fixed weight" in explain(criterion, fixed, choice, None).message
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_grid_by_brute_force(weighted):
+    """Fits without a fold, counts of that fold and fits on all rows, in blocks of seven rows.
+
+    The last six rows are in no fold. A weight of two counts as two rows.
+    """
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((66, 2)) + (np.arange(66) < 12)[:, None]
+    rows = {"P": np.arange(12), "N": np.arange(12, 30), "U": np.arange(30, 66)}
+    labels = np.repeat([1.0, 0.0, np.nan], [12, 18, 36])
+    weight = rng.integers(1, 3, 66).astype(float) if weighted else None
+    folds = deal_folds(rows, EveryThird(), X, labels)
+    basis = MultiscaleBasis(5, ("0.5*median", "median"), random_state=0).fit(X)
+    etas, alphas, prior = (-0.3, 0.0, 0.4), (0.1, 1.0), 0.3
+    grid = TrainedGrid.from_arrays(
+        X, folds, basis, etas, alphas, prior, weight=weight, block_size=7
+    ).train()
+    times = np.ones(66) if weight is None else weight
+
+    def repeated(index):
+        return np.repeat(index, times[index].astype(int))
+
+    def solved(kept, j, eta, alpha):
+        design = Design.of(X, {r: repeated(i) for r, i in kept.items()}, basis.scale(j))
+        form = pnu_risk(eta, prior).quadratic_form(design.moments())
+        return solve_ridge(form, [alpha]).coef[0]
+
+    every = list(itertools.product(range(2), etas, alphas))
+    for k in range(3):
+        out = {r: i[(i < 60) & (i % 3 == k)] for r, i in rows.items()}
+        kept = {r: np.setdiff1d(i, out[r]) for r, i in rows.items()}
+        risks = grid.counts[k].risks(prior)
+        for c, (j, eta, alpha) in enumerate(every):
+            coef = grid.fitted[k].coef[c]
+            if not grid.usable[c]:
+                continue
+            np.testing.assert_allclose(coef, solved(kept, j, eta, alpha), rtol=1e-7, atol=1e-9)
+            scores = basis.scale(j).features(X) @ coef
+            p, n, u = (scores[repeated(out[r])] for r in "PNU")
+            pn, pu, un = (1 - wins(a, b).mean() for a, b in ((p, n), (p, u), (u, n)))
+            assert risks["PN"][c] == pytest.approx(pn)
+            assert risks["PU"][c] == pytest.approx((pu - prior / 2) / (1 - prior))
+            assert risks["NU"][c] == pytest.approx((un - (1 - prior) / 2) / prior)
+    assert grid.usable.sum() >= 8
+    chosen = np.array([7, 0, 10, 3])  # in any order
+    found = grid.fit_all(chosen)
+    for coef, spread, c in zip(found.coef, found.spread, chosen):
+        expected = solved(rows, *every[c])
+        np.testing.assert_allclose(coef, expected, rtol=1e-7, atol=1e-9)
+        scores = basis.scale(every[c][0]).features(X[repeated(np.arange(66))]) @ expected
+        assert spread == pytest.approx(scores.std())
+    alone = grid.judge("pn")
+    zero = grid.candidates.eta == 0
+    assert np.isnan(alone.fold_risks[:, ~zero]).all()
+    by_fold = np.array([counts.risks(None)["PN"] for counts in grid.counts])
+    np.testing.assert_allclose(alone.fold_risks[:, zero], by_fold[:, zero])
+    assert alone.weights == {"all": (1.0, 0.0, 0.0)}
