@@ -12,8 +12,10 @@ from scipy import stats
 from pnuauc import AUCClassifierCV
 from pnuauc._basis import MultiscaleBasis
 from pnuauc._design import Design
+from pnuauc._linear import LinearModel
 from pnuauc._risks import gamma_bar, pnu_risk
 from pnuauc._rows import ArrayRows
+from pnuauc._solvers import solve_ridge
 from pnuauc.losses import get_loss
 from pnuauc.selection import TrainedGrid, deal_folds
 from pnuauc.selection._choice import (
@@ -293,6 +295,18 @@ def test_identical_labelled_rows_share_a_fold(seed):
     )
 
 
+@pytest.mark.parametrize("role", ["P", "N"])
+def test_copies_share_a_fold_where_one_class_is_labelled(role):
+    X, rows = copied(3, (12, 0, 40), [(0, 4, 9), (1, 2)])
+    folds = deal_folds({role: rows["P"], "U": rows["U"]}, 4, X, random_state=0)
+    assert (folds.n_folds, set(folds.rows)) == (4, {role, "U"})
+    place = {int(i): k for k, part in enumerate(folds.rows[role]) for i in part}
+    assert sorted(place) == list(range(12))
+    assert place[0] == place[4] == place[9]
+    assert place[1] == place[2]
+    assert folds.size("U") == 40
+
+
 def test_rows_without_copies_are_dealt_as_if_nobody_had_looked():
     X, rows = copied(0, (9, 21, 40), [(30, 31)])  # a copy in U does not count
     looked, plain = deal_folds(rows, 4, X, random_state=1), deal_folds(rows, 4, random_state=1)
@@ -393,6 +407,51 @@ def test_a_grid_counts_its_rows_twice_and_then_stops():
     ).train()
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
+
+
+def test_kept_candidates_without_a_minimum_are_counted():
+    """Those whose quadratic form on all rows has a negative eigenvalue, once for each ridge."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2)) + (np.arange(60) < 15)[:, None]
+    rows = {"P": np.arange(10), "N": np.arange(10, 30), "U": np.arange(30, 60)}
+    basis = MultiscaleBasis(8, ("0.3*median", "median"), random_state=0).fit(X)
+    etas, alphas, prior = (-0.9, 0.2, 0.95), (0.1, 1.0), 0.6
+    folds = deal_folds(rows, 3, random_state=0)
+    grid = TrainedGrid.from_arrays(X, folds, basis, etas, alphas, prior).train()
+    chosen = grid.choose("average", "simple", temperature=100.0)  # keeps everything
+    assert len(chosen.choice.kept) == 12
+    lowest = [
+        np.linalg.eigvalsh(
+            pnu_risk(eta, prior)
+            .quadratic_form(Design.of(X, rows, basis.scale(j)).moments())
+            .quadratic
+        ).min()
+        for j in range(2)
+        for eta in etas
+    ]
+    expected = 2 * sum(low < -1e-9 for low in lowest)
+    assert 0 < expected < 12
+    assert chosen.n_corrected == expected
+    assert chosen.n_iter == 1
+
+
+@pytest.mark.parametrize(("n", "step"), [(1900, 1), (3999, 1), (4000, 2), (6100, 3)])
+def test_rankings_are_compared_on_some_rows(n, step):
+    """About 2,000, evenly spaced within each role."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 2))
+    rows = {"P": np.arange(40), "N": np.arange(40, 101), "U": np.arange(101, n)}
+    basis = MultiscaleBasis(4, ("median",), random_state=0).fit(X)
+    folds = deal_folds(rows, 2, random_state=0)
+    grid = TrainedGrid.from_arrays(X, folds, basis, (0.0,), (1.0,), 0.2)
+    one, other = (LinearModel(basis.keep([0]), rng.standard_normal(4), {}) for _ in range(2))
+    # a visitor has the rows fold by fold
+    seen = np.concatenate([np.concatenate(folds.rows[role])[::step] for role in "PNU"])
+    expected = stats.spearmanr(one.score(X[seen]), other.score(X[seen])).statistic
+    assert grid.rank_correlation(one, other) == pytest.approx(expected)
+    flat = LinearModel(basis.keep([0]), np.zeros(4), {})
+    assert grid.rank_correlation(one, flat) is None
+    assert grid.rank_correlation(flat, one) is None
 
 
 @pytest.mark.parametrize("selection", ["average", "paper"])
@@ -568,3 +627,62 @@ def test_the_report_is_read_off_the_validation_risks():
     assert "cannot tell" in explain(criterion, candidates, choice, None).message
     fixed = Candidates.from_grid([1.0, 2.0, 3.0], [0.5], [0.1, 1.0, 2.0, 3.0])
     assert "fixed weight" in explain(criterion, fixed, choice, None).message
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_grid_by_brute_force(weighted):
+    """Fits without a fold, counts of that fold and fits on all rows, in blocks of seven rows.
+
+    The last six rows are in no fold. A weight of two counts as two rows.
+    """
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((66, 2)) + (np.arange(66) < 12)[:, None]
+    rows = {"P": np.arange(12), "N": np.arange(12, 30), "U": np.arange(30, 66)}
+    labels = np.repeat([1.0, 0.0, np.nan], [12, 18, 36])
+    weight = rng.integers(1, 3, 66).astype(float) if weighted else None
+    folds = deal_folds(rows, EveryThird(), X, labels)
+    basis = MultiscaleBasis(5, ("0.5*median", "median"), random_state=0).fit(X)
+    etas, alphas, prior = (-0.3, 0.0, 0.4), (0.1, 1.0), 0.3
+    grid = TrainedGrid.from_arrays(
+        X, folds, basis, etas, alphas, prior, weight=weight, block_size=7
+    ).train()
+    times = np.ones(66) if weight is None else weight
+
+    def repeated(index):
+        return np.repeat(index, times[index].astype(int))
+
+    def solved(kept, j, eta, alpha):
+        design = Design.of(X, {r: repeated(i) for r, i in kept.items()}, basis.scale(j))
+        form = pnu_risk(eta, prior).quadratic_form(design.moments())
+        return solve_ridge(form, [alpha]).coef[0]
+
+    every = list(itertools.product(range(2), etas, alphas))
+    for k in range(3):
+        out = {r: i[(i < 60) & (i % 3 == k)] for r, i in rows.items()}
+        kept = {r: np.setdiff1d(i, out[r]) for r, i in rows.items()}
+        risks = grid.counts[k].risks(prior)
+        for c, (j, eta, alpha) in enumerate(every):
+            coef = grid.fitted[k].coef[c]
+            if not grid.usable[c]:
+                continue
+            np.testing.assert_allclose(coef, solved(kept, j, eta, alpha), rtol=1e-7, atol=1e-9)
+            scores = basis.scale(j).features(X) @ coef
+            p, n, u = (scores[repeated(out[r])] for r in "PNU")
+            pn, pu, un = (1 - wins(a, b).mean() for a, b in ((p, n), (p, u), (u, n)))
+            assert risks["PN"][c] == pytest.approx(pn)
+            assert risks["PU"][c] == pytest.approx((pu - prior / 2) / (1 - prior))
+            assert risks["NU"][c] == pytest.approx((un - (1 - prior) / 2) / prior)
+    assert grid.usable.sum() >= 8
+    chosen = np.array([7, 0, 10, 3])  # in any order
+    found = grid.fit_all(chosen)
+    for coef, spread, c in zip(found.coef, found.spread, chosen):
+        expected = solved(rows, *every[c])
+        np.testing.assert_allclose(coef, expected, rtol=1e-7, atol=1e-9)
+        scores = basis.scale(every[c][0]).features(X[repeated(np.arange(66))]) @ expected
+        assert spread == pytest.approx(scores.std())
+    alone = grid.judge("pn")
+    zero = grid.candidates.eta == 0
+    assert np.isnan(alone.fold_risks[:, ~zero]).all()
+    by_fold = np.array([counts.risks(None)["PN"] for counts in grid.counts])
+    np.testing.assert_allclose(alone.fold_risks[:, zero], by_fold[:, zero])
+    assert alone.weights == {"all": (1.0, 0.0, 0.0)}

@@ -299,3 +299,56 @@ def test_held_out_scores_come_from_models_of_the_other_folds(proba):
     by_splitter = held_out_scores(model, X, y, cv=StratifiedKFold(2))
     assert np.isfinite(by_splitter).all()
     assert not np.array_equal(by_splitter, found)
+
+
+# --- what auto and an unsure prior come to --------------------------------------------------------
+
+
+def drawn(n_u, seed=0, sizes=(25, 30)):
+    """(y, scores) with 30% positives among the unlabelled rows."""
+    rng = np.random.default_rng(seed)
+    hidden = np.arange(n_u) < 0.3 * n_u
+    scores = np.r_[rng.normal(1, 1, sizes[0]), rng.normal(0, 1, sizes[1]), rng.normal(hidden, 1)]
+    return np.repeat([1.0, 0.0, np.nan], [*sizes, n_u]), scores
+
+
+def test_auto_takes_unlabelled_rows_where_they_cut_a_tenth_of_the_width():
+    ratios = []
+    for n_u in (5, 10, 15, 20, 30, 60, 150):
+        for seed in range(3):
+            y, scores = drawn(n_u, seed, (40, 15))
+            auto, both, alone = (
+                metrics.auc_estimate(y, scores, 0.3, m) for m in ("auto", "combined", "pn")
+            )
+            ratio = (both.high - both.low) / (alone.high - alone.low)
+            assert auto.method == ("combined" if ratio <= 0.9 else "pn")
+            expected = both if ratio <= 0.9 else alone
+            assert (auto.value, auto.low, auto.high) == (
+                expected.value,
+                expected.low,
+                expected.high,
+            )
+            told = "help little" if ratio > 0.95 else "cut the width"
+            assert any(told in note and f"{ratio:.2f}" in note for note in both.notes)
+            assert ("combined" in auto.notes[0]) is (ratio <= 0.9)
+            ratios.append(ratio)
+    close = np.sort(np.abs(np.array(ratios) - 0.9))
+    assert close[0] < 0.02  # some near the limit, on both sides
+    assert min(ratios) < 0.9 < 0.95 < max(ratios)
+
+
+def test_an_unsure_prior_is_summed_over_its_nodes():
+    """21 of them: the mean, and the mean variance with the spread of the estimates."""
+    y, scores = drawn(300)
+    prior = ClassPrior(0.3, 0.24, 0.36, 0.95, 0.03, "estimated by hand")
+    found = metrics.auc_estimate(y, scores, prior, "pu")
+    shares, mass = prior.nodes(21)
+    at = [metrics.auc_estimate(y, scores, float(share), "pu") for share in shares]
+    values = np.array([a.unbiased for a in at])
+    assert ((values > 0) & (values < 1)).all()
+    assert found.value == pytest.approx(mass @ values, rel=1e-6)
+    variance = mass @ ([a.std_error**2 for a in at] + (values - mass @ values) ** 2)
+    assert found.std_error == pytest.approx(np.sqrt(variance), rel=1e-6)
+    assert found.low < min(a.low for a in at) + 0.05
+    assert found.prior_std_error == 0.03
+    assert found.unbiased == pytest.approx(metrics.auc_estimate(y, scores, 0.3, "pu").unbiased)

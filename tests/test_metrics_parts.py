@@ -32,6 +32,7 @@ from pnuauc.metrics._weights import (
     _projections,
     combination_weights,
     steadied_covariance,
+    weigh,
 )
 from tests.conftest import wins
 
@@ -247,6 +248,48 @@ def test_combination_has_the_least_variance():
         assert moved @ matrix @ moved > found @ matrix @ found
     assert combination_weights(np.array([[4.0, 0.0], [0.0, 1.0]])) == pytest.approx([0.2, 0.8])
     assert combination_weights(-np.diag([3.0, 1.0])).tolist() == [1.0, 0.0]
+
+
+def weighed(prior, sizes=(30, 40, 500)):
+    rng = np.random.default_rng(2)
+    scores = np.concatenate([rng.normal(1, 1, sizes[0]), rng.normal(0.1, 1, sum(sizes[1:]))])
+    counts = ScoreCounts.from_rows(np.repeat([1.0, 0.0, np.nan], sizes), scores)
+    return counts, moments_of(counts), weigh(counts, moments_of(counts), prior)
+
+
+def test_weights_are_the_best_on_average_over_the_prior():
+    """Covariances of the rows at seven priors, and that of the three estimates over these."""
+    prior = ClassPrior(0.3, 0.2, 0.4, 0.95, 0.05, "estimated by hand")
+    counts, moments, found = weighed(prior)
+    shares, mass = prior.nodes(7)
+    values = np.array([slope * moments.raw - off for slope, off in map(raw_to_auc, shares)])
+    first = values[:, 0] @ mass
+    total = sum(m * steadied_covariance(counts, s, first) for s, m in zip(shares, mass))
+    total = total + np.cov(values.T, aweights=mass, bias=True)
+    inverse = np.linalg.inv(total)
+    np.testing.assert_allclose(found.weights, inverse.sum(axis=0) / inverse.sum(), rtol=1e-6)
+    assert found.note is None
+    assert MODEL_ROWS == 100  # docs/metrics.md says so
+
+
+@pytest.mark.parametrize(
+    ("shares", "left_out"),
+    [
+        ((0.021, 0.3), []), ((0.019, 0.3), ["NU"]), ((0.7, 0.979), []), ((0.7, 0.981), ["PU"]),
+        ((0.019, 0.981), ["PU", "NU"]),
+    ],
+)  # fmt: skip
+def test_estimates_that_divide_by_next_to_nothing_are_left_out(shares, left_out):
+    """Where the prior may come nearer than .02 to the end at which they are not defined."""
+    _, _, found = weighed(ClassPrior.from_posterior(shares, [1.0, 2.0]))
+    for weight, name in zip(found.weights, ("PN", "PU", "NU"), strict=True):
+        assert (weight == 0.0) == (name in left_out)
+    told = f"{' and '.join(left_out)} left out: the prior may be too near to an end."
+    assert found.note == (told if left_out else None)
+    assert found.weights.sum() == pytest.approx(1)
+    known = weighed(ClassPrior.known(shares[0]))[2]  # what is known is no danger
+    assert known.note is None
+    assert (known.weights != 0).all()
 
 
 @pytest.mark.parametrize("prior", [0.0, 0.25, 1.0, None])
