@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import itertools
 import json
+import uuid
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -369,6 +372,50 @@ def test_types_that_arrow_stores_but_cannot_compute_with():
         assert pa.types.is_dictionary(plain.schema.field("shelf").type)
     untouched = pa.table({"a": [1]})
     assert plain_types(untouched) is untouched
+
+
+class Marked(pa.ExtensionType):
+    """A type of somebody else's, stored as ``storage``."""
+
+    def __init__(self, storage):
+        super().__init__(storage, "somebody.marked")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type, serialized):
+        return cls(storage_type)
+
+
+def test_extension_types_are_what_they_stand_for_or_store():
+    def stored(kind, values, storage):
+        return pa.ExtensionArray.from_storage(kind, pa.array(values, storage))
+
+    ids = [uuid.UUID(int=7), None, uuid.UUID(int=2**100)]
+    arrays = {
+        "flag": stored(pa.bool8(), [1, None, 0], pa.int8()),
+        "id": stored(pa.uuid(), [v and v.bytes for v in ids], pa.binary(16)),
+        "number": stored(Marked(pa.int32()), [5, None, 6], pa.int32()),
+        "half": stored(Marked(pa.float16()), np.array([1.5, 2.0, 2.5], np.float16), pa.float16()),
+        "months": pa.array(pd.PeriodIndex(["2024-01", None, "2025-03"], freq="M")),
+        "views": pa.DictionaryArray.from_arrays(
+            [1, None, 0], pa.array(["a", "b"], pa.string_view())
+        ),
+    }
+    expected = {
+        "flag": [True, None, False], "id": [v and str(v) for v in ids], "number": [5, None, 6],
+        "half": [1.5, 2.0, 2.5],
+        "months": [dt.datetime(2024, 1, 1), None, dt.datetime(2025, 3, 1)],
+        "views": ["b", None, "a"],
+    }  # fmt: skip
+    kinds = ["bool", "large_string", "int32", "float"]
+    for made in (pa.table(arrays), pa.RecordBatch.from_pydict(arrays)):
+        plain = plain_types(made)
+        assert type(plain) is type(made)
+        assert plain.to_pydict() == expected
+        assert [str(kind) for kind in plain.schema.types[:4]] == kinds
+        assert pa.types.is_dictionary(plain.schema.types[5])
 
 
 # ---------------------------------------------------------------------------- scores out
