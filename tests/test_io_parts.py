@@ -363,6 +363,10 @@ def test_types_that_arrow_stores_but_cannot_compute_with():
         "half runs": [1.5, 1.5, 2.0], "shelf": words, "plain": [1, 2, 3],
         "bytes": [b"a", None, b"b"],
     }  # fmt: skip
+    try:
+        pa.compute.run_end_decode(arrays["half runs"])
+    except pa.ArrowNotImplementedError:  # not before pyarrow 19
+        del arrays["half runs"], expected["half runs"]
     for made in (pa.table(arrays), pa.RecordBatch.from_pydict(arrays)):
         plain = plain_types(made)
         assert type(plain) is type(made)
