@@ -25,6 +25,7 @@ from pnuauc.io import (
     as_table,
     read_table,
 )
+from pnuauc.io._after_kill import _move, finish_commits
 from pnuauc.io._container import (
     MAX_DEPTH,
     _declared,
@@ -561,3 +562,54 @@ def test_files_that_may_be_replaced(tmp_path, name, text, ours):
     path.write_text(text)
     assert written_by_us(path) is ours
     assert not written_by_us(tmp_path / "none")
+
+
+# ---------------------------------------------------------------------------- after a kill
+
+
+def ours(folder, number, ending):
+    return folder / f".pnuauc-{number:016x}.{ending}"
+
+
+def test_moves_of_a_journal_are_between_files_of_ours_side_by_side(tmp_path):
+    part, old, final = ours(tmp_path, 1, "part"), ours(tmp_path, 2, "old"), tmp_path / "m"
+    expected = (part, final, old)
+    assert _move(str(part), str(final), str(old)) == expected  # whether they are there or not
+    part.write_text("new")
+    old.write_text("old")
+    assert _move(str(part), str(final), str(old)) == expected
+    assert _move(str(part), str(final), None) == (part, final, None)
+    other = tmp_path / "other"
+    other.mkdir()
+    link, folder = ours(tmp_path, 3, "part"), ours(tmp_path, 4, "old")
+    link.symlink_to(part)
+    folder.mkdir()
+    for wrong in (
+        (tmp_path / "x.part", final, old), (part, final, part), (old, final, None),
+        (part, other / "m", None), (ours(other, 1, "part"), final, None), (link, final, None),
+        (part, final, folder), (part, final, ours(other, 2, "old")),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="not"):
+            _move(*(None if name is None else str(name) for name in wrong))
+
+
+@pytest.mark.parametrize(("mode", "done"), [(0o600, True), (0o644, True), (0o620, False)])
+def test_what_a_killed_process_had_committed_is_finished(tmp_path, mode, done):
+    """Unless others could write the journal; leftovers of ours go either way, nothing else."""
+    part, old, final = ours(tmp_path, 1, "part"), ours(tmp_path, 2, "old"), tmp_path / "m"
+    part.write_text("new")
+    old.write_text("before")
+    final.write_text("before")
+    left, foreign = ours(tmp_path, 9, "part"), tmp_path / ".pnuauc-9.part"
+    left.write_text("half of something")
+    foreign.write_text("not ours")
+    journal = ours(tmp_path, 5, "commit")
+    journal.write_text(json.dumps([[str(part), str(final), str(old)]]))
+    journal.chmod(mode)
+    finish_commits(tmp_path)
+    assert final.read_text() == ("new" if done else "before")
+    assert foreign.read_text() == "not ours"
+    assert not any(path.exists() for path in (part, old, left))
+    assert journal.exists() is not done
+    finish_commits(tmp_path)  # once more changes nothing
+    assert final.read_text() == ("new" if done else "before")
