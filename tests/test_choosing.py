@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from pnuauc import AUCClassifierCV
-from pnuauc._basis import MultiscaleBasis
+from pnuauc._basis import MultiscaleBasis, parse_width
 from pnuauc._design import Design
 from pnuauc._linear import LinearModel
 from pnuauc._risks import gamma_bar, pnu_risk
@@ -19,6 +19,9 @@ from pnuauc._solvers import solve_ridge
 from pnuauc.losses import get_loss
 from pnuauc.selection import TrainedGrid, deal_folds
 from pnuauc.selection._choice import (
+    PAPER_ALPHAS,
+    PAPER_ETAS,
+    PAPER_WIDTHS,
     Candidates,
     Gain,
     average,
@@ -193,6 +196,13 @@ def test_the_parts_and_the_estimator_have_the_same_defaults():
                 assert parameter.default == ours[name], (part, name)
                 shared.add(name)
     assert shared >= {"loss", "max_iter", "tol", "selection", "temperature"}
+
+
+def test_the_grids_are_those_of_the_paper():
+    """Ridges 10^-3 to 10, eta from -.9 to .9 in tenths, widths from 1/8 to 2 medians."""
+    np.testing.assert_allclose(PAPER_ALPHAS, 10.0 ** np.arange(-3, 2))
+    np.testing.assert_allclose(PAPER_ETAS, np.arange(-9, 10) / 10)
+    assert [parse_width(width) for width in PAPER_WIDTHS] == [(2.0**k, True) for k in range(-3, 2)]
 
 
 def test_candidates_are_every_combination():

@@ -383,3 +383,20 @@ def test_categories_differ_and_are_there(stored, key, lists):
     )
     with pytest.raises(ValueError):
         encoding_from_spec({**spec, key: lists}, {**arrays, "ranks": ranks.astype(np.int64)})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[3, 1, 3, None] * 8, [1.5, 2.5, 1.5, 3.5] * 8, ["1", "2", "1", None] * 8, list("abca") * 8],
+)
+def test_a_dictionary_says_that_values_are_categories(values):
+    """Whatever they look like; only what is empty or constant is still left out."""
+    encoded = pa.chunked_array([pa.array(values).dictionary_encode()])
+    column, note = classify("c", encoded)
+    assert (column.kind, column.type, note) == ("category", str(encoded.type.value_type), None)
+    same, note = classify("c", pa.chunked_array([pa.array([7] * 30).dictionary_encode()]))
+    assert same is None
+    assert "constant (7)" in note
+    count = pa.chunked_array([pa.array(list(range(40))).dictionary_encode()])
+    assert classify("c", count)[0].kind == "category"
+    assert classify("c", count.cast(pa.int64()))[0] is None  # numbers the rows
