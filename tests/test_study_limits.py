@@ -14,6 +14,8 @@ from pnuauc._role_counts import RoleCounts
 from pnuauc._sources import MemorySource
 from pnuauc._study import FitSettings, LabelCodes, evaluate_table, find_prior
 from pnuauc._study._census import read_source_labels
+from pnuauc._study._copies import Copies
+from pnuauc._study._crossfit import CrossFit
 from pnuauc._study._findings import _of_final_model, prior_verdict
 from pnuauc._study._importance import _direction, _strongest, importance_findings
 from pnuauc._study._prior import _posterior
@@ -53,18 +55,23 @@ def test_rows_to_draw():
 # --- what held-out scores say ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [0.8, 0.5, 1.0])
-def test_the_final_model_errs_less_than_refits_by_measured_powers(share):
-    """Error times share^.25 where there is most to learn, share^.75 for the upper limit."""
+@pytest.mark.parametrize("n_folds", [5, 2])
+@pytest.mark.parametrize(("counts", "powers"), [((40, 40, 0), (0.25, 0.5, 1.25)),
+                                                ((40, 0, 40), (0.0, 0.25, 0.75))])  # fmt: skip
+def test_the_final_model_errs_less_than_refits_by_measured_powers(n_folds, counts, powers):
+    """Error times share^power where there is most to learn: least, usual and largest gain."""
     rng = np.random.default_rng(0)
     y = np.repeat([1, 0], 40)
     refits = auc_estimate(y, rng.normal(y, 1.0))
-    found = _of_final_model(refits, share)
-    for name, power in (("value", 0.25), ("high", 0.75)):
+    rows = np.arange(80)
+    copies = Copies(rows, 0, 0)
+    held_out = CrossFit(rows, roles_of(*counts), np.zeros(80), [()] * n_folds, copies)
+    found = _of_final_model(refits, held_out)
+    for name, power in zip(("low", "value", "high"), powers, strict=True):
         a = getattr(refits, name)
-        expected = a + (1 - a) * (2 * a - 1) * (1 - share**power)
+        expected = a + (1 - a) * (2 * a - 1) * (1 - (1 - 1 / n_folds) ** power)
         assert getattr(found, name) == pytest.approx(expected)
-    assert (found.low, found.std_error) == (refits.low, refits.std_error)
+    assert found.std_error == refits.std_error
 
 
 @pytest.mark.parametrize(
