@@ -437,7 +437,8 @@ def test_freedom_of_an_estimate_from_three_roles(prior, auc):
     scaled = weights * raw_to_auc(prior)[0]
     extremes = [np.einsum("i,rij,j->r", scaled, m, scaled) for m in role_extremes(prior)]
     seen = n * np.einsum("i,rij,j->r", scaled, by_role, scaled)
-    base, slope = (v[0] for v in _by_role(np.array([auc]), seen, *extremes, n.astype(float)))
+    one = (np.array([values]) for values in (auc, seen, *extremes))
+    base, slope = (values[0] for values in _by_role(*one, n.astype(float)))
     a = (auc * 12 + 0.5) / 13
     assert _inside(np.array([auc]), n.astype(float)) == pytest.approx(a)
     parts = (base + slope * a * (1 - a)) / n
