@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy import stats
 pytest.importorskip("experiments", reason="experiments/ is not part of the package")
 
 import experiments
-from experiments import report, runner, tables
+from experiments import auto, report, runner, tables
 from experiments.again import compare_again
 from experiments.config import CONFIG, Config, Job, Setting
 from experiments.kinds import KINDS, kind_of
@@ -610,3 +611,25 @@ def test_report_is_written_from_committed_rows(tmp_path: Path) -> None:
     assert text == (ROOT / "docs" / "reproduction.md").read_text(), (
         "run python -m experiments report"
     )
+
+
+def test_scores_of_an_earlier_committee_count_but_not_its_intervals(tmp_path):
+    """Committee 4 scores as 3 did: its AUCs are taken, what it said of the top is not."""
+    experiment = Config.read().experiments["auto_pu"]
+    (now,) = (m for m in experiment.methods if m.name == "auto")
+    before = replace(now, settings={**now.settings, "committee": 3})
+    setting = experiment.settings[-1].key
+    lines = []
+    for seed, method, auc, high in ((0, before, 0.8, 9), (1, before, 0.6, 9), (1, now, 0.7, 20)):
+        said = {"top": [[20, 10.0, 5, high, 12]], "curve": [[0.1, 0.1]] * 10}
+        mark = experiment.fingerprint(method, "banana")
+        key = dict(zip(KEY, ("auto_pu", "banana", setting, "auto", seed, mark), strict=True))
+        lines.append({**key, "status": "ok", "auc": auc, "chosen": json.dumps(said)})
+    with (tmp_path / "auto_pu.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, lines[0])
+        writer.writeheader()
+        writer.writerows(lines)
+    small = replace(experiment, data_sets=("banana",))
+    shown = auto.show(small, tmp_path)
+    assert "75.0 (n = 2)" in shown  # 80 of the first draw, 70 of the second
+    assert "| banana | 100% of 1 |" in shown
