@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from pnuauc import __version__
 from pnuauc._committee import AutoAUCClassifier
@@ -56,9 +57,9 @@ from pnuauc.labels import Roles
 __all__ = ["FitSettings", "Study", "fit_study"]
 
 Tick = Callable[[str, float], None]
-#: Up to so many rows a fit is many small systems: threads of BLAS save nothing there, and wait for
-#: each other where the machine has more to do (the demo with two other programs at work on two
-#: cores: 206 seconds with two threads, 27 with one; 23 with either when it is alone).
+#: Up to so many rows a fit is many small systems and trees: threads of BLAS and OpenMP save nothing
+#: there, and wait for each other where the machine has more to do. The demo took 206 seconds with
+#: two other programs at work on two cores, 44 since; alone 23 with either.
 _FEW_ROWS = 20_000
 #: What ``FitSettings.model`` may be.
 MODELS = ("auto", "average", "paper")
@@ -143,6 +144,7 @@ def fit_study(
         roles = rows.roles
         if len(roles) <= _FEW_ROWS:
             limits.enter_context(one_blas_thread())
+            limits.enter_context(threadpool_limits(1, user_api="openmp"))
         _check_setting(rows.counts, columns.label)
         encoder = columns.encoder().fit(rows.table)
         encoder.notes_.extend(rows.notes)
