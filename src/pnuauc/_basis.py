@@ -259,16 +259,14 @@ class MultiscaleBasis(_CenterBasis):
         """The fitted basis of some of the widths, side by side."""
         return MultiscaleBasis.from_parts(self.centers_, self.widths_[list(wanted)])
 
-    def scales(self, X: Any, dtype: Any = None) -> Iterator[tuple[int, NDArray[Any]]]:
+    def scales(self, X: Any) -> Iterator[tuple[int, NDArray[Any]]]:
         """(j, features of width j, shape (n, b)) for every width, widest of each chain first.
 
-        The array is reused: it holds good until the next one is asked for. Its type is that of X,
-        or ``dtype``: exponentials of float32 are four times as fast.
+        The array is reused: it holds good until the next one is asked for.
         """
         chains = factor_two_chains(self.widths_)
         widest = self.widths_[chains[0][0][0]]
         exponents = gaussian_exponents(X, self.centers_, widest)
-        exponents = exponents.astype(dtype or exponents.dtype, copy=False)
         for i, chain in enumerate(chains):
             out = exponents if i == len(chains) - 1 else np.empty_like(exponents)
             if i:

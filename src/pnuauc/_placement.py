@@ -1,4 +1,4 @@
-"""What held-out scores say of single rows: probability, positives in the top k and hidden ones.
+"""What held-out scores say of single rows: probability, positives in the top k, their share.
 
 Let u be the place of a score among the unlabelled scores (0 lowest, 1 highest) and pi(u) the chance
 that an unlabelled row at that place is positive. Over U the mean of pi is the prior, and
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +33,6 @@ __all__ = [
     "CROSS_FIT_DISCOUNT",
     "Expected",
     "Placement",
-    "place_among",
     "place_scores",
     "shortest_interval",
 ]
@@ -62,63 +61,21 @@ class Expected(NamedTuple):
     high: float
 
 
-def place_among(scores: ArrayLike, reference: ArrayLike) -> Floats:
-    """Place of each score among the reference scores, strictly between 0 and 1; ties in the middle.
-
-    u = (number below + half the number equal + 1/2) / (n + 1), shape (m,).
-    """
-    values = np.asarray(scores, dtype=float)
-    ordered = np.sort(np.asarray(reference, dtype=float))
-    left = np.searchsorted(ordered, values, side="left")
-    right = np.searchsorted(ordered, values, side="right")
-    return np.asarray((0.5 * (left + right) + 0.5) / (len(ordered) + 1))
-
-
 @dataclass(frozen=True, eq=False)
 class Placement:
     """Posterior over the curve pi(u) and the prior.
 
     Attributes
     ----------
-    prior : ClassPrior
-        Share of positives inside U.
     shares, weights : ndarray, shape (J,)
         Nodes that stand for the prior, and their probabilities.
     shapes : ndarray, shape (J, M)
         Posterior of the M curves at each node; rows sum to 1.
     """
 
-    prior: ClassPrior
     shares: Floats
     weights: Floats
     shapes: Floats
-
-    def probability(self, places: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
-        """Chance that a row is positive, and its limits, by its place among U.
-
-        Parameters
-        ----------
-        places : array-like, shape (m,)
-            As :func:`place_among` gives them.
-
-        Returns
-        -------
-        value, low, high : ndarray, shape (m,)
-            Not decreasing in the place.
-        """
-        knots = np.linspace(-4.75, 4.75, 77)
-        at = [_interpolated(_curves(float(s))[0], knots) for s in self.shares]
-        mass = np.concatenate([w * q for w, q in zip(self.weights, self.shapes, strict=True)])
-        stacked = np.concatenate(at)  # (J M, knots)
-        value = mass @ stacked
-        tail = (1.0 - level) / 2.0
-        limits = _quantiles(stacked, mass, (tail, 1.0 - tail))
-        z = special.ndtri(np.clip(np.asarray(places, dtype=float), _END, 1.0 - _END))
-        low, mid, high = (
-            np.interp(z, knots, np.maximum.accumulate(v)) for v in (limits[0], value, limits[1])
-        )
-        # a mean may leave a narrow interval of a skewed distribution
-        return mid, np.minimum(low, mid), np.maximum(high, mid)
 
     def curves(self, places: Floats) -> tuple[Floats, Floats, Floats]:
         """All curves at these places, with the mass and the prior of each.
@@ -160,13 +117,11 @@ class Placement:
         share = np.repeat(np.clip(self.shares, _END, 1.0), self.shapes.shape[1])
         found = np.minimum(chance * k / (share * n_unlabeled), 1.0)
         tail = (1.0 - level) / 2.0
-        low, high = _quantiles(found[:, None], mass, (tail, 1.0 - tail))[:, 0]
+        order = np.argsort(found)
+        below = np.cumsum(mass[order])
+        ends = np.searchsorted(below, np.array([tail, 1.0 - tail]) * below[-1])
+        low, high = found[order[ends]]
         return Expected(float(mass @ found), float(low), float(high))
-
-    def hidden(self, n_unlabeled: int) -> Expected:
-        """Positives among all unlabelled rows, with the limits of the prior."""
-        prior = self.prior
-        return Expected(*(n_unlabeled * v for v in (prior.value, prior.low, prior.high)))
 
     def _top_chances(self, k: int, n: int) -> tuple[Floats, Floats]:
         """Mean chance of the top k under every (node, curve), and the posterior mass of each."""
@@ -205,8 +160,8 @@ def place_scores(
     Parameters
     ----------
     positive, negative : array-like, shape (n_p,), (n_n,)
-        Places in (0, 1) as :func:`place_among` gives them, of scores that the row's own label had
-        no part in; either may be empty.
+        Share of U that scores lower, in (0, 1), by scores that the row's own label had no part in;
+        either may be empty.
     prior : ClassPrior
         Share of positives inside U; its distribution is integrated over.
     discount : float
@@ -235,7 +190,7 @@ def place_scores(
     if _sharpens(prior, counts) and len(shares) > 1:
         weights = weights * np.exp(np.array(evidence) - max(evidence))
         weights = weights / weights.sum()
-    return Placement(prior, shares, weights, np.stack(shapes))
+    return Placement(shares, weights, np.stack(shapes))
 
 
 def _sharpens(prior: ClassPrior, counts: list[Floats]) -> bool:
@@ -303,13 +258,3 @@ def _interpolated(curves: Floats, knots: Floats) -> Floats:
     left = np.clip(position.astype(np.intp), 0, len(_Z) - 2)
     part = position - left
     return np.asarray(curves[:, left] * (1.0 - part) + curves[:, left + 1] * part)
-
-
-def _quantiles(values: Any, mass: Floats, probabilities: tuple[float, ...]) -> Floats:
-    """Weighted quantiles of each column, shape (probabilities, columns)."""
-    order = np.argsort(values, axis=0)
-    ordered = np.take_along_axis(values, order, axis=0)
-    below = np.cumsum(mass[order], axis=0)
-    rows = [np.minimum((below < p * below[-1]).sum(axis=0), len(values) - 1) for p in probabilities]
-    columns = np.arange(values.shape[1])
-    return np.stack([ordered[row, columns] for row in rows])

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from pnuauc.exceptions import ModelFileError
 
-__all__ = ["MAX_TEXTS", "Parts", "pack_texts", "refuse"]
+__all__ = ["Parts", "refuse"]
 
-#: Strings in one packed list; each costs some sixty bytes of memory for eight of the file.
-MAX_TEXTS = 2_000_000
 _KINDS = {"float": ("float64", "float32"), "integer": ("int64", "int32"), "byte": ("uint8",)}
 
 
@@ -126,22 +124,6 @@ class Parts:
             raise refuse(f"array {name} of its {self.where} points outside of what is there")
         return value
 
-    def texts(self, name: str, at_most: int = MAX_TEXTS) -> list[str]:
-        """Strings that :func:`pack_texts` packed under ``name``."""
-        ends = self.array(f"{name}_ends", "integer", (None,))
-        data = self.array(f"{name}_bytes", "byte", (None,))
-        if len(ends) > at_most:
-            raise refuse(f"its {self.where} has more than {at_most} {name}")
-        last = int(ends[-1]) if len(ends) else 0
-        if last != len(data) or (len(ends) and (ends[0] < 0 or (np.diff(ends) < 0).any())):
-            raise refuse(f"the {name} of its {self.where} do not add up")
-        whole = data.tobytes()
-        starts = [0, *ends[:-1].tolist()]
-        try:
-            return [whole[a:b].decode("utf-8") for a, b in zip(starts, ends.tolist(), strict=True)]
-        except UnicodeDecodeError:
-            raise refuse(f"the {name} of its {self.where} are not UTF-8 text") from None
-
     def sub(self, key: str) -> Parts:
         """A part of this part: ``spec[key]`` and the arrays named ``key/...``."""
         spec = self._take(key, dict)
@@ -154,21 +136,3 @@ class Parts:
         """Refuse values and arrays that were not asked for."""
         for name in sorted(self._left | self._left_arrays)[:1]:
             raise refuse(f"its {self.where} holds {name[:60]!r}, which pnuauc does not write there")
-
-
-def pack_texts(name: str, texts: Iterable[str]) -> dict[str, NDArray[Any]]:
-    """Strings as two arrays: UTF-8 bytes one after the other, and where each ends.
-
-    Examples
-    --------
-    >>> packed = pack_texts("levels", ["a", "", "é"])
-    >>> packed["levels_ends"].tolist()
-    [1, 1, 3]
-    >>> Parts({}, packed).texts("levels")
-    ['a', '', 'é']
-    """
-    encoded = [text.encode("utf-8") for text in texts]
-    return {
-        f"{name}_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8),
-        f"{name}_ends": np.cumsum([len(e) for e in encoded], dtype=np.int64),
-    }

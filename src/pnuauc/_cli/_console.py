@@ -79,11 +79,10 @@ class Voice:
             grid.add_row(_escaped(name), _escaped(value))
         self._print_table(grid)
 
-    def table(self, header: list[str], rows: list[list[str]], title: str | None = None) -> None:
+    def table(self, header: list[str], rows: list[list[str]]) -> None:
         if not self.talks:
             return
-        shown = None if title is None else _escaped(title)
-        table = Table(*map(_escaped, header), title=shown, title_justify="left", title_style="bold")
+        table = Table(*map(_escaped, header))
         for column in table.columns[1:]:
             column.justify = "right"
         for row in rows:

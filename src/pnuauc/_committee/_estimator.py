@@ -384,10 +384,7 @@ def _even_chance(committee: Committee) -> float:
         return float(np.nextafter(low, -np.inf))
     if committee.probability(np.array([high]))[0] <= 0.5:
         return high
-    while np.nextafter(low, high) < high:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
+    while low < (middle := (low + high) / 2) < high:
         even = committee.probability(np.array([middle]))[0] <= 0.5
         low, high = (middle, high) if even else (low, middle)
     return low

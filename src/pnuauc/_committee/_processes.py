@@ -34,7 +34,8 @@ _NOISES = (1e-2, 1e-1, 1.0, 10.0)
 #: Kernels with less than this share of the weight are left out, about half of them. With twice this
 #: share scores of test rows correlated with those of all kernels at .9998 at worst (16 draws).
 _NEGLIGIBLE = 5e-3
-_POWERS = {"gaussian": 2, "laplacian": 1}
+#: Gaussian and Laplacian kernels.
+_POWERS = (2, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,7 @@ def _fits(rows: Floats, target: Floats) -> Iterator[tuple[int, float, Floats, fl
     distance = cdist(rows, rows)
     apart = distance[np.triu_indices(len(rows), 1)]
     median = float(np.median(apart)) or float(apart.mean()) or 1.0
-    for power in _POWERS.values():
+    for power in _POWERS:
         for factor in _WIDTHS:
             kernel = _kernel(distance, factor * median, power)
             for coef, evidence in _regressions(kernel, target):

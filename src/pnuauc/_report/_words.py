@@ -26,17 +26,15 @@ _SETTINGS = {
 }
 
 
-def percent(value: float, digits: int = 1) -> str:
+def percent(value: float) -> str:
     """0.0342 -> "3.4%"."""
-    return f"{100 * value:.{digits}f}%"
+    return f"{100 * value:.1f}%"
 
 
-def interval(item: dict[str, Any], digits: int = 3) -> str:
+def interval(item: dict[str, Any]) -> str:
     """Value with limits."""
-    return (
-        f"{item['value']:.{digits}f} ({item['level']:.0%} interval {item['low']:.{digits}f} to "
-        f"{item['high']:.{digits}f})"
-    )
+    limits = f"{item['low']:.3f} to {item['high']:.3f}"
+    return f"{item['value']:.3f} ({item['level']:.0%} interval {limits})"
 
 
 def verdict(p_value: float) -> str:
