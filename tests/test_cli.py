@@ -14,13 +14,14 @@ import pyarrow.parquet
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from pnuauc._study import make_payments
+from pnuauc._study import ColumnRoles, FitSettings, fit_study, make_payments
 from pnuauc.metrics import auc_estimate, compare_auc
 
 pytest.importorskip("typer")
 
 from pnuauc._cli._app import app
 from pnuauc._cli._console import exit_code_of
+from pnuauc._cli._work import _STAGES
 from pnuauc.io import load_model, read_table, save_model
 from tests.conftest import run_tool as run
 
@@ -226,7 +227,32 @@ def test_prior(folder):
     found = json.loads(result.stdout)
     assert 0 <= found["low"] <= found["value"] <= found["high"] <= 1
     text = run("prior", folder / "payments.parquet", "--label", "is_fraud")
-    assert "of the 240 unlabelled rows are positive" in text.stdout
+    assert text.stdout.startswith("Of the 240 unlabelled rows ")
+    assert "If the labels were uncovered inside this table" in text.stdout
+
+
+def test_a_prior_that_the_labels_do_not_tell(tmp_path):
+    """Noise: that it cannot be told comes first, and no count is made of it."""
+    x = np.random.default_rng(0).normal(size=150)
+    label = pa.array([1] * 20 + [None] * 130, pa.int8())
+    pa.csv.write_csv(pa.table({"x": x, "label": label}), tmp_path / "t.csv")
+    told = run("prior", tmp_path / "t.csv").stdout
+    assert told.startswith("How many of the 130 unlabelled rows are positive cannot be told")
+    assert "anything from" in told
+    assert "of all rows" not in told
+    assert json.loads(run("prior", tmp_path / "t.csv", "--json").stdout)["told"] is False
+
+
+def test_every_stage_of_a_fit_has_its_line():
+    """What is none is a step of the bar of held-out folds, which is closed by then."""
+    rng = np.random.default_rng(0)
+    y = pa.array([1] * 10 + [0] * 10 + [None] * 40, pa.int8())
+    table = pa.table({"x": rng.normal(size=60), "z": rng.normal(size=60), "y": y})
+    settings = FitSettings(prior=0.2, model="average", n_centers=5, folds=2)
+    seen = []
+    fit_study(table, ColumnRoles("y"), settings, tick=lambda stage, _: seen.append(stage))
+    assert "held-out folds" in seen
+    assert set(seen) - {"held-out folds"} <= set(_STAGES)
 
 
 def test_inspect(folder):

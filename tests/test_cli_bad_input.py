@@ -154,6 +154,16 @@ SCORING = {
 }
 
 
+@pytest.mark.parametrize("label", ["", "1"])
+def test_a_prior_needs_unlabelled_and_labelled_rows(tmp_path, label):
+    """No option can make up for them: this command has no --prior."""
+    (tmp_path / "t.csv").write_text(rows(lambda i: label))
+    result = run("prior", tmp_path / "t.csv", "-l", "y")
+    assert result.exit_code == 2, result.output
+    assert "an estimate needs unlabelled rows" in result.stderr
+    assert "--prior" not in result.stderr
+
+
 @pytest.mark.parametrize("name", SCORING)
 def test_score_refuses(fitted, tmp_path, name):
     import re

@@ -268,7 +268,9 @@ def test_verdict_on_the_prior():
     for prior, roles in ((narrow, few), (wide, some), (replace(narrow, doubt="Why."), some)):
         verdict = prior_verdict(prior, roles)
         assert not verdict["told"]
-        assert "100 of the unlabelled rows" in verdict["needed"]
+        assert verdict["needed"].startswith("Label the unlabelled rows. ")  # there are 50
+    many = read_roles([1] * 2 + [0] * 12 + [None] * 101)
+    assert "100 of the unlabelled rows" in prior_verdict(narrow, many)["needed"]
     assert prior_verdict(replace(narrow, doubt="Why."), some)["reason"] == "Why."
     assert "2 positive" in prior_verdict(narrow, few)["reason"]
     assert "these columns" in prior_verdict(wide, some)["reason"]
@@ -492,7 +494,7 @@ def test_a_named_label_that_does_not_occur():
 
 
 @pytest.mark.parametrize(
-    ("n_n", "method"), [(20, "combined"), (20, "pn"), (0, "pu")], ids=["combined", "pn", "pu"]
+    ("n_n", "method"), [(20, "combined"), (20, "pn"), (0, "pu"), (0, "pu_raw")]
 )
 @pytest.mark.parametrize("prior", [0.2, (0.1, 0.3)])
 def test_a_rival_and_the_committee_subtract_to_their_difference(n_n, method, prior):
@@ -516,5 +518,8 @@ def test_a_rival_and_the_committee_subtract_to_their_difference(n_n, method, pri
         assert line["committee"] - line["auc"] == pytest.approx(line["difference"], abs=1e-9)
         assert line["low"] <= line["difference"] <= line["high"]
         sentence = words.rival_words(line)
+        # without a prior it is no AUC
+        measure = "share of pairs won" if method == "pu_raw" else "AUC"
+        assert f": {measure} in refits" in sentence
         for value in (line["auc"], line["committee"], line["difference"]):
             assert f"{value:.3f}" in sentence

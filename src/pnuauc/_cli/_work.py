@@ -20,7 +20,8 @@ from pnuauc._cli._tables import (
 )
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, review_csv, summary_rows, to_html, to_json
-from pnuauc._report._words import interval, percent, verdict
+from pnuauc._report._words import interval, percent, prior_words, verdict
+from pnuauc._role_counts import RoleCounts
 from pnuauc._study import (
     SAMPLE_ROWS,
     ColumnRoles,
@@ -51,6 +52,7 @@ _STAGES = {
     "model": "Choosing and fitting the model ...",
     "all rows": "Scoring all unlabelled rows ...",
     "held-out rows": "Placing held-out rows among all unlabelled rows ...",
+    "rivals": "Comparing with other models ...",
     "importance": "Shuffling columns ...",
 }
 
@@ -274,9 +276,10 @@ def prior_of_file(
             rows = study_rows(data, columns, SAMPLE_ROWS, seed)
         meter.close()
         roles = rows.counts
-        if roles.n_unlabeled == 0:
+        if roles.setting not in {"PU", "NU", "PNU"}:
             raise InputError(
-                f"Column '{columns.label}' labels every row; there is nothing to estimate."
+                f"Label column '{columns.label}' holds {roles.describe()}; an estimate needs "
+                "unlabelled rows, and labelled ones of at least one class."
             )
         encoder = columns.encoder().fit(rows.table)
         X = encoder.transform(rows.table)
@@ -289,33 +292,34 @@ def prior_of_file(
             random_state=seed,
             n_unlabeled=roles.n_unlabeled,
         )
+    findings = prior_findings(found, roles)
     assert found is not None  # there are unlabelled rows
-    n = roles.n_unlabeled
-    voice.say(
-        f"{percent(found.value)} of the {n:,} unlabelled rows are positive, some "
-        f"{round(found.value * n):,} ({level:.0%} interval {percent(found.low)} to "
-        f"{percent(found.high)}, {round(found.low * n):,} to {round(found.high * n):,} rows).",
-        style="bold",
-    )
-    voice.say(f"{found.source[0].upper()}{found.source[1:]} from {roles.describe()}.")
-    findings = prior_findings(found, roles) or {}
-    voice.say(
-        f"If the labels were uncovered inside this table: {percent(findings['population'])} of all "
-        "rows."
-    )
-    if findings["labels_to_halve"]:
+    assert findings is not None
+    _tell_prior(voice, findings, roles)
+    warnings = [*messages, *encoder.notes_]
+    for remark in (found.doubt, found.note, *warnings):
+        if remark:
+            voice.remark(remark)
+    voice.data({**findings, "n_unlabeled": roles.n_unlabeled, "warnings": warnings})
+
+
+def _tell_prior(voice: Voice, found: dict[str, Any], roles: RoleCounts) -> None:
+    told = prior_words({"prior": found, "labels": {"unlabeled": roles.n_unlabeled}})
+    voice.say(told, style="bold")
+    source = f"{found['source'][0].upper()}{found['source'][1:]} from {roles.describe()}"
+    if not found["told"]:
+        limits = f"{percent(found['low'])} to {percent(found['high'])}"
+        voice.say(f"{source}: {percent(found['value'])}, anything from {limits}.")
+        return
+    voice.say(f"{source}.")
+    whole = percent(found["population"])
+    voice.say(f"If the labels were uncovered inside this table: {whole} of all rows.")
+    if found["labels_to_halve"]:
         voice.say(
-            f"{percent(findings['share_of_positives_known'])} of all positives here are labelled. "
-            f"Labels of {findings['labels_to_halve']:,} unlabelled rows drawn at random would "
-            "halve the error."
+            f"{percent(found['share_of_positives_known'])} of all positives here are labelled. "
+            f"Labels of {found['labels_to_halve']:,} unlabelled rows drawn at random would halve "
+            "the error."
         )
-    for remark in [
-        *(text for text in (found.doubt, found.note) if text),
-        *messages,
-        *encoder.notes_,
-    ]:
-        voice.remark(remark)
-    voice.data({**findings, "n_unlabeled": n, "warnings": [*messages, *encoder.notes_]})
 
 
 def inspect_model(voice: Voice, path: Path) -> None:

@@ -265,7 +265,7 @@ def posterior_chart(prior: dict[str, Any]) -> str:
 
 
 def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
-    """Bars: how far the AUC falls without a column, with the spread over shuffles."""
+    """Bars: how much is lost when a column is shuffled, with the spread over shuffles."""
     shown = columns[:most]
     row, height = 40, 40 * len(shown) + _TOP + _BOTTOM
     high = max(max(c["drop"] + c["spread"] for c in shown), 0.005)
@@ -288,7 +288,7 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
         )
     body += (
         f'<text class="label" x="{(axes.left + _WIDTH) / 2}" y="{height - 8}" '
-        'text-anchor="middle">fall of the AUC</text>'
+        'text-anchor="middle">fall when shuffled</text>'
     )
     first = shown[0]
     description = f"Largest for {first['column']}: {first['drop']:.3f}."

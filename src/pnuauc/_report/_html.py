@@ -49,6 +49,7 @@ def to_html(findings: dict[str, Any]) -> str:
             summary=words.summary_rows(findings),
             setting=words.setting_words(findings["labels"]["setting"]),
             effect=words.effect_words(findings.get("unlabeled_effect") or {"message": ""}),
+            measure=words.rival_measure,
             percent=words.percent,
             charts={**dict.fromkeys(_CHARTS), **_draw(findings)},
         )

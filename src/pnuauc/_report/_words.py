@@ -26,9 +26,9 @@ _SETTINGS = {
 }
 
 
-def percent(value: float) -> str:
+def percent(value: float, digits: int = 1) -> str:
     """0.0342 -> "3.4%"."""
-    return f"{100 * value:.1f}%"
+    return f"{100 * value:.{digits}f}%"
 
 
 def interval(item: dict[str, Any]) -> str:
@@ -188,7 +188,7 @@ def copies_words(copies: dict[str, Any]) -> list[str]:
             f"{copies['identical']:,} rows have an identical twin; identical rows were kept in one "
             "fold"
             + (
-                f" and count as one row in {copies['rows_per_observation']:.1f}"
+                f", and every {copies['rows_per_observation']:.1f} rows count as one"
                 if copies["rows_per_observation"] > 1.05
                 else ""
             )
@@ -222,9 +222,15 @@ def _roles(labels: dict[str, Any]) -> str:
 def rival_words(line: dict[str, Any]) -> str:
     """One sentence on a rival of the committee."""
     return (
-        f"{line['name']}: AUC of refits {line['auc']:.3f}, committee {line['committee']:.3f}; "
-        f"difference {line['difference']:+.3f} ({line['low']:+.3f} to {line['high']:+.3f})"
+        f"{line['name']}: {rival_measure(line)} in refits {line['auc']:.3f}, committee "
+        f"{line['committee']:.3f}; difference {line['difference']:+.3f} ({line['low']:+.3f} to "
+        f"{line['high']:+.3f})"
     )
+
+
+def rival_measure(line: dict[str, Any]) -> str:
+    """What is compared: without a prior that the labels tell it is no AUC."""
+    return "share of pairs won" if line.get("method", "").endswith("_raw") else "AUC"
 
 
 def _labels(labels: dict[str, Any]) -> str:

@@ -113,7 +113,7 @@ def rival_findings(
     difference to each is paired, with its interval, by the ``method`` of the headline. Both AUCs
     of a line come from the pair's own weights, so that they subtract to it, unless one is moved
     into [0, 1]; they are those of refits, without the headline's allowance for the rows that each
-    refit lacked. Nothing for other models.
+    refit lacked. By "pu_raw" or "nu_raw" they are shares of pairs won. Nothing for other models.
     """
     if not isinstance(quiet, RankingOnly):
         return []
@@ -151,6 +151,6 @@ def rival_findings(
             pair = compare_auc(roles, held_out.scores, alone.scores, prior, method, settings.level)
         except ValueError:  # no estimate from these roles: nothing to compare
             continue
-        line = {"name": name, "auc": pair.value_b, "committee": pair.value_a}
+        line = {"name": name, "auc": pair.value_b, "committee": pair.value_a, "method": pair.method}
         found.append(line | {key: getattr(pair, key) for key in ("difference", "low", "high")})
     return found

@@ -110,10 +110,13 @@ def prior_verdict(prior: ClassPrior | None, roles: Roles | RoleCounts) -> dict[s
         ]
         labels = f"With {roles.describe()}" if few else "With these columns"
         out["reason"] = prior.doubt or f"{labels} very different shares fit the rows as well."
-        out["needed"] = (
-            f"Label {_RANDOM_LABELS} of the unlabelled rows, drawn at random: their share of "
-            "positives tells it to within 10 points. Or state it, if you know it."
+        wanted = (
+            f"{_RANDOM_LABELS} of the unlabelled rows, drawn at random: their share of positives "
+            "tells it to within 10 points"
+            if roles.n_unlabeled > _RANDOM_LABELS
+            else "the unlabelled rows"
         )
+        out["needed"] = f"Label {wanted}. Or state it, if you know it."
     return out
 
 

@@ -34,7 +34,6 @@ from pnuauc._study._findings import (
     copies_findings,
     held_out_placement,
     label_findings,
-    prior_verdict,
     review_findings,
     score_histograms,
     selection_findings,
@@ -165,10 +164,8 @@ def fit_study(
         findings = _header(name, command, rows, columns, encoder, settings)
         findings["prior"] = prior_findings(prior, rows.counts)
         findings["selection"] = selection_findings(ranker)
-        if prior is not None:
-            findings["prior"] |= prior_verdict(prior, rows.counts)
         held_out = _judge(findings, ranker, X, rows, prior, encoder, settings, tick)
-        if held_out is not None and prior is not None and roles.n_unlabeled:
+        if held_out is not None and prior is not None:
             _calibrate(model, ranker, held_out_placement(held_out, prior))
         findings["top"] = _top(model, X, rows, leaders, findings, settings)
     findings["leaks"] = leaks

@@ -32,6 +32,7 @@ _CALL_CELLS = 1 << 20
 _LEAST_CORRELATION = 0.1
 #: A category needs so many held-out rows before its mean score is worth a word.
 _LEAST_ROWS = 5
+_REPEATS = 3
 
 
 def column_importance(
@@ -42,26 +43,23 @@ def column_importance(
     method: str,
     *,
     seed: int,
-    repeats: int = 3,
-    at_most: int = MAX_SHUFFLED,
 ) -> list[dict[str, Any]]:
     """How much the held-out AUC estimate (of ``method``) falls when a column is shuffled.
 
     All encoded columns of one table column are shuffled together; the error is the standard
-    deviation over repeats. Of more than ``at_most`` columns only those are shuffled whose values
-    correlate most with the held-out scores, so that at most ``at_most * repeats`` passes over the
-    held-out rows are made, however wide the table, dense or CSR. ``direction`` says which values
-    score higher.
+    deviation over ``_REPEATS``. Of more than ``MAX_SHUFFLED`` columns only those are shuffled whose
+    values correlate most with the held-out scores, so that passes over the held-out rows are few
+    however wide the table, dense or CSR. ``direction`` says which values score higher.
     """
     held = kernels_of(X[fit.rows], encoder)
-    groups = _strongest(encoder, _correlations(held, fit.scores), at_most)
+    groups = _strongest(encoder, _correlations(held, fit.scores), MAX_SHUFFLED)
     names = [] if encoder.is_sparse else encoder.get_feature_names_out().tolist()
     flags = {column.name for column in encoder.columns_ if column.kind == "boolean"}
     shuffled = groups
     if held.shape[1] < X.shape[1]:  # the trees' own columns go along
         every = grouped_columns(encoder, ("kernels", "trees"))
         shuffled = {name: every[name] for name in groups}
-    results = permutation_importance(fit, X, shuffled, prior, method, seed=seed, repeats=repeats)
+    results = permutation_importance(fit, X, shuffled, prior, method, seed=seed, repeats=_REPEATS)
     for item in results:
         name, columns = item["column"], groups[item["column"]]
         features = [names[j] for j in columns] if names else [name]
@@ -211,9 +209,10 @@ def _direction(
 def importance_findings(importance: list[dict[str, Any]], n_columns: int) -> dict[str, Any]:
     """The columns, most informative first, and how it was measured."""
     measured = (
-        "Fall of the held-out AUC estimate when the column's values are shuffled among the "
-        f"held-out rows (at most {SHUFFLED_UNLABELED:,} unlabelled ones); mean and standard "
-        "deviation of 3 shuffles."
+        "Fall of the held-out AUC estimate (of the share of pairs won, where an AUC cannot be "
+        "told) when the column's values are shuffled among the held-out rows (at most "
+        f"{SHUFFLED_UNLABELED:,} unlabelled ones); mean and standard deviation of {_REPEATS} "
+        "shuffles."
     )
     if not importance:
         measured = "Not measured."

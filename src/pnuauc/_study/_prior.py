@@ -9,6 +9,7 @@ import numpy as np
 
 from pnuauc._role_counts import RoleCounts
 from pnuauc._study._crossfit import evaluation_rows
+from pnuauc._study._findings import prior_verdict
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.priors import PRIORS, ClassPrior, default_prior, prior_in_population, read_prior
@@ -56,7 +57,7 @@ def find_prior(
 
 
 def prior_findings(prior: ClassPrior | None, roles: Roles | RoleCounts) -> dict[str, Any] | None:
-    """The prior inside U, and what it makes of all rows if U is what was left unlabelled."""
+    """The prior inside U, that in all rows if U is what was left, and whether labels tell it."""
     if prior is None:
         return None
     rows = prior_in_rows(prior, roles.n_positive, roles.n_unlabeled)
@@ -66,6 +67,7 @@ def prior_findings(prior: ClassPrior | None, roles: Roles | RoleCounts) -> dict[
         "population": prior_in_population(prior.value, *roles.counts),
         "note": prior.note,
         "posterior": _posterior(prior),
+        **prior_verdict(prior, roles),
     }
 
 
