@@ -41,7 +41,7 @@ from pnuauc._study._findings import (
     unlabeled_effect,
 )
 from pnuauc._study._importance import column_importance, importance_findings
-from pnuauc._study._prior import find_prior, prior_findings
+from pnuauc._study._prior import check_belief, find_prior, prior_findings
 from pnuauc._study._reference import Leaders, place_among_all
 from pnuauc._study._review import top_rows
 from pnuauc._study._rows import SAMPLE_ROWS, StudyRows, study_rows
@@ -72,6 +72,8 @@ class FitSettings:
     Attributes
     ----------
     prior : None (estimate), a number, or (low, high); the share of positives inside U
+    belief : what is known of that share before it is estimated, None, (low, high) or a Beta, as in
+        :class:`pnuauc.priors.PlacementPrior`
     model : "auto" (the committee), "average" or "paper" (AUCClassifierCV); None: "auto", unless
         ``basis`` or ``n_centers`` is given, which only the other two have
     basis, n_centers : feature map and number of centres; None: "gaussian", 200
@@ -85,6 +87,7 @@ class FitSettings:
     """
 
     prior: float | tuple[float, float] | None = None
+    belief: Any = None
     model: str | None = None
     basis: str | None = None
     n_centers: int | None = None
@@ -97,6 +100,9 @@ class FitSettings:
     level: float = 0.95
     n_jobs: int | None = None
     random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_belief(self.belief, self.prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,6 +275,7 @@ def _prior(
             settings.prior,
             X,
             rows.roles,
+            belief=settings.belief,
             level=settings.level,
             random_state=settings.random_state,
             n_unlabeled=rows.counts.n_unlabeled,
