@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from pnuauc import __version__
 from pnuauc._committee import AutoAUCClassifier
@@ -45,7 +44,7 @@ from pnuauc._study._prior import check_belief, find_prior, prior_findings
 from pnuauc._study._reference import Leaders, place_among_all
 from pnuauc._study._review import top_rows
 from pnuauc._study._rows import SAMPLE_ROWS, StudyRows, study_rows
-from pnuauc._threads import one_blas_thread
+from pnuauc._threads import one_thread_for_few
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel
 from pnuauc.io._encoding import SparseEncoding
@@ -57,10 +56,6 @@ from pnuauc.labels import Roles
 __all__ = ["FitSettings", "Study", "fit_study"]
 
 Tick = Callable[[str, float], None]
-#: Up to so many rows a fit is many small systems and trees: threads of BLAS and OpenMP save nothing
-#: there, and wait for each other where the machine has more to do. The demo took 206 seconds with
-#: two other programs at work on two cores, 44 since; alone 23 with either.
-_FEW_ROWS = 20_000
 #: What ``FitSettings.model`` may be.
 MODELS = ("auto", "average", "paper")
 
@@ -148,9 +143,7 @@ def fit_study(
         tick("columns", 0.0)
         rows = study_rows(data, columns, settings.max_unlabeled, settings.random_state)
         roles = rows.roles
-        if len(roles) <= _FEW_ROWS:
-            limits.enter_context(one_blas_thread())
-            limits.enter_context(threadpool_limits(1, user_api="openmp"))
+        limits.enter_context(one_thread_for_few(len(roles)))
         _check_setting(rows.counts, columns.label)
         encoder = columns.encoder().fit(rows.table)
         encoder.notes_.extend(rows.notes)
