@@ -255,6 +255,21 @@ def test_every_stage_of_a_fit_has_its_line():
     assert set(seen) - {"held-out folds"} <= set(_STAGES)
 
 
+def test_belief(folder, tmp_path):
+    """What is known beforehand moves the estimate of both commands, and both say so."""
+    table = [folder / "payments.parquet", "--label", "is_fraud", "--json"]
+    plain, low = (
+        json.loads(run("prior", *table, *more).stdout) for more in ([], ["--belief", "0:2%"])
+    )
+    assert low["value"] < plain["value"]
+    assert low["source"].endswith("with the belief (0.0, 0.02)")
+    fitted = run("fit", *table, "--belief", "0:2%", "-o", tmp_path / "m.pnuauc", *QUICK)
+    assert json.loads(fitted.stdout)["prior"]["value"] == low["value"]
+    refused = run("prior", tmp_path / "not-there.csv", "--method", "energy", "--belief", "0:0.1")
+    assert refused.exit_code == 2
+    assert "'energy' takes no belief" in " ".join(refused.output.split())
+
+
 def test_inspect(folder):
     result = run("inspect", folder / "model.pnuauc")
     assert result.exit_code == 0, result.output

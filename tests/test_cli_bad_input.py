@@ -58,6 +58,13 @@ CASES = {
     "not parquet": ("t.parquet", GOOD, [], "named as Parquet, but its content is not"),
     "unknown ending": ("t.doc", GOOD, [], "no ending"),
     "prior out of range": ("t.csv", GOOD, ["--prior", "1.5"], "between 0 and 1"),
+    "belief of one number": ("t.csv", GOOD, ["--belief", "0.1"], "an interval inside 0 and 1"),
+    "belief and prior": (
+        "t.csv",
+        GOOD,
+        ["--belief", "0:0.1", "--prior", "0.1"],
+        "so it takes no belief",
+    ),
     "prior no number": ("t.csv", GOOD, ["--prior", "many"], "between 0 and 1"),
     "unknown basis": ("t.csv", GOOD, ["--basis", "magic"], "--basis must be one of"),
     "nothing to learn from": ("t.csv", "y\n" + "1\n0\n" * 20, [], "No column is left"),

@@ -1,18 +1,14 @@
 """Visitors: every row once, in a fixed order, whatever the blocks, threads and filters."""
 
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from pnuauc import _rows
 from pnuauc._basis import GaussianBasis, IdentityBasis, MultiscaleBasis
 from pnuauc._rows import ArrayRows, SomeRows, array_rows, count_rows, map_blocks, row_blocks
-from pnuauc._threads import one_blas_thread
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
@@ -132,32 +128,3 @@ def test_wide_rows_that_are_their_own_features_are_kept():
     rows = array_rows(X, {"P": np.arange(10), "U": np.arange(10, 50)}, basis)
     assert all(next(r.map(lambda b: b.store is not None)) for r in rows.values())
     assert count_rows(rows["U"]) == 40
-
-
-def blas_threads():
-    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
-
-
-def test_fits_in_threads_leave_blas_as_it_was():
-    """Limits overlap without nesting: the first to enter is the first to leave."""
-    with threadpool_limits(2, user_api="blas"):
-        if blas_threads() != {2}:
-            pytest.skip("BLAS has one thread only")
-        inside, leave = threading.Event(), threading.Event()
-
-        def hold():
-            with one_blas_thread():
-                inside.set()
-                leave.wait(10)
-
-        thread = threading.Thread(target=hold)
-        with one_blas_thread():
-            assert blas_threads() == {1}
-            thread.start()
-            assert inside.wait(10)
-        leave.set()
-        thread.join(10)
-        assert blas_threads() == {2}
-        with one_blas_thread():
-            assert blas_threads() == {1}
-        assert blas_threads() == {2}

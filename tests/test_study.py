@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse, stats
 
-from pnuauc._cli._options import parse_prior
+from pnuauc._cli._options import parse_belief, parse_prior
 from pnuauc._study import (
     ColumnRoles,
     FitSettings,
@@ -31,6 +31,8 @@ from pnuauc._study._importance import (
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder
 from pnuauc.labels import read_roles
+from pnuauc.priors import Beta, PlacementPrior
+from pnuauc.priors._resolve import resolve_prior
 
 
 def noise_table(n=260, labelled=100, n_columns=6, seed=0):
@@ -273,6 +275,37 @@ def test_given_prior_and_interval():
 def test_priors_that_are_none(text):
     with pytest.raises(InputError, match="--prior takes"):
         parse_prior(text)
+
+
+@pytest.mark.parametrize("text", ["0.1", "x", "0.3:0.1", "0.1:0.1", "-0.1:0.2", "0:1.1", "0:.1:.2"])
+def test_beliefs_that_are_none(text):
+    with pytest.raises(InputError, match="--belief takes"):
+        parse_belief(text)
+
+
+def test_a_belief_reaches_the_estimate():
+    """A study starts from it as the estimator does; with flat columns it is all there is."""
+    rng = np.random.default_rng(4)
+    X = np.r_[rng.normal(2, 1, (40, 2)), rng.normal(2, 1, (60, 2)), rng.normal(0, 1, (240, 2))]
+    roles = read_roles([1] * 40 + [None] * 300)
+    for belief in ((0.0, 0.1), (0.5, 1.0), Beta(2, 5)):
+        found = find_prior(None, X, roles, belief=belief, level=0.9)
+        alone = PlacementPrior(belief=belief, level=0.9)
+        expected, _ = resolve_prior(alone, X, roles, random_state=0)
+        assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
+        assert found.source.endswith(f"with the belief {belief}")
+    low, high = (find_prior(None, X, roles, belief=b).value for b in ((0.0, 0.1), (0.5, 1.0)))
+    assert low < find_prior(None, X, roles).value < high
+
+
+def test_beliefs_that_nothing_would_use():
+    for belief, more, words in (
+        ((0.1, 0.2), {"prior": 0.1}, "given is not estimated"),
+        ((0.2, 0.1), {}, "0 <= low < high <= 1"),
+        ("low", {}, "belief must be"),
+    ):
+        with pytest.raises(InputError, match=words):
+            FitSettings(belief=belief, **more)
 
 
 def test_evaluate_reads_codes_and_several_columns():

@@ -8,19 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.stats import spearmanr
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from pnuauc._prior import ClassPrior
 from pnuauc._role_counts import RoleCounts
 from pnuauc._sources import MemorySource
 from pnuauc._study import (
-    ColumnRoles,
     FitSettings,
     LabelCodes,
-    _fit,
     evaluate_table,
     find_prior,
-    fit_study,
 )
 from pnuauc._study._census import read_source_labels
 from pnuauc._study._copies import Copies
@@ -43,32 +39,10 @@ def roles_of(*sizes):
 def test_settings_of_a_fit():
     """Those of the command line's help and of the measurements in the documentation."""
     assert vars(FitSettings()) == {
-        "prior": None, "model": None, "basis": None, "n_centers": None, "folds": 5,
+        "prior": None, "belief": None, "model": None, "basis": None, "n_centers": None, "folds": 5,
         "evaluation_unlabeled": 5000, "max_unlabeled": 200_000, "top": 20, "importance": True,
         "comparisons": True, "level": 0.95, "n_jobs": None, "random_state": 0,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("few", [True, False])
-def test_a_fit_of_few_rows_uses_one_thread_and_gives_the_others_back(monkeypatch, few):
-    def threads():
-        return [pool["num_threads"] for pool in threadpool_info()]
-
-    monkeypatch.setattr(_fit, "_FEW_ROWS", 60 if few else 59)
-    rng = np.random.default_rng(0)
-    y = pa.array([1] * 10 + [0] * 10 + [None] * 40, pa.int8())
-    table = pa.table({"x": rng.normal(size=60), "z": rng.normal(size=60), "y": y})
-    settings = FitSettings(prior=0.2, model="average", n_centers=5, importance=False,
-                           comparisons=False)  # fmt: skip
-    seen = {}
-    with threadpool_limits(2):
-        before = threads()
-        fit_study(
-            table, ColumnRoles("y"), settings, tick=lambda s, _: seen.setdefault(s, threads())
-        )
-        assert threads() == before
-    assert seen["columns"] == before
-    assert seen["model"] == ([1] * len(before) if few else before)
 
 
 def test_rows_to_draw():

@@ -10,7 +10,13 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pnuauc._cli._console import Voice, guarded
-from pnuauc._cli._options import check_choice, parse_count, parse_engine, parse_prior
+from pnuauc._cli._options import (
+    check_choice,
+    parse_belief,
+    parse_count,
+    parse_engine,
+    parse_prior,
+)
 from pnuauc.exceptions import InputError
 
 app = typer.Typer(
@@ -52,6 +58,13 @@ PriorOption = Annotated[
     typer.Option(
         "--prior",
         help="Share of positives among the unlabelled rows: 0.1, 10%, 0.05:0.15, or auto.",
+    ),
+]
+BeliefOption = Annotated[
+    Text,
+    typer.Option(
+        "--belief",
+        help="What is known of that share before it is estimated, as an interval: 0.01:0.2.",
     ),
 ]
 DropOption = Annotated[Many, typer.Option("--drop", help="Column to leave out (repeatable).")]
@@ -155,6 +168,7 @@ def fit(
     decimal: DecimalOption = None,
     date_format: DateFormatOption = None,
     prior: PriorOption = None,
+    belief: BeliefOption = None,
     model: Annotated[
         str | None,
         typer.Option(help="auto (committee of several kinds), average or paper (AUC risk alone)."),
@@ -193,6 +207,7 @@ def fit(
     check_choice("--basis", basis, ("gaussian", "linear", "identity"))
     settings = FitSettings(
         prior=parse_prior(prior),
+        belief=parse_belief(belief),
         model=model,
         basis=basis,
         n_centers=centers,
@@ -342,6 +357,7 @@ def prior(
     method: Annotated[
         str, typer.Option(help="auto, placement, energy, penalized_l1, pearson, em or hellinger.")
     ] = "auto",
+    belief: BeliefOption = None,
     engine: EngineOption = None,
     address: AddressOption = None,
     master: MasterOption = None,
@@ -375,6 +391,7 @@ def prior(
         table,
         columns,
         method=method,
+        belief=parse_belief(belief),
         level=level,
         seed=seed,
         reading=_reading(delimiter, encoding, format_, sheet),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pnuauc._cli._engines import Engine
 from pnuauc.exceptions import InputError
 
-__all__ = ["check_choice", "parse_count", "parse_engine", "parse_prior"]
+__all__ = ["check_choice", "parse_belief", "parse_count", "parse_engine", "parse_prior"]
 
 
 def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:
@@ -32,20 +32,43 @@ def parse_prior(text: str | None) -> float | tuple[float, float] | None:
     """
     if text is None or text.strip().lower() == "auto":
         return None
-    try:
-        values = [
-            float(part.strip().rstrip("%")) / (100.0 if part.strip().endswith("%") else 1.0)
-            for part in text.split(":")
-        ]
-    except ValueError:
-        values = []
-    inside = all(0.0 < value < 1.0 for value in values)
-    if len(values) not in (1, 2) or not inside or values != sorted(values):
+    values = _shares(text)
+    if len(values) not in (1, 2) or not 0.0 < values[0] <= values[-1] < 1.0:
         raise InputError(
             f"--prior takes the share of positives among the unlabelled rows, a number between 0 "
             f"and 1 (0.1 or 10%), an interval (0.05:0.15) or auto; got {text!r}."
         )
     return values[0] if len(values) == 1 else (values[0], values[1])
+
+
+def parse_belief(text: str | None) -> tuple[float, float] | None:
+    """An interval of 95% ("0.01:0.2", "1%:20%"), whose ends may be 0 and 1.
+
+    Examples
+    --------
+    >>> parse_belief("0:20%")
+    (0.0, 0.2)
+    """
+    if text is None:
+        return None
+    values = _shares(text)
+    if len(values) != 2 or not 0.0 <= values[0] < values[1] <= 1.0:
+        raise InputError(
+            "--belief takes what is known beforehand of the share of positives among the "
+            f"unlabelled rows, an interval inside 0 and 1 (0.01:0.2 or 1%:20%); got {text!r}."
+        )
+    return values[0], values[1]
+
+
+def _shares(text: str) -> list[float]:
+    """Numbers between colons, 10% for 0.1; none where one of them is no number."""
+    try:
+        return [
+            float(part.strip().rstrip("%")) / (100.0 if part.strip().endswith("%") else 1.0)
+            for part in text.split(":")
+        ]
+    except ValueError:
+        return []
 
 
 def parse_engine(engine: str | None, address: str | None, master: str | None) -> Engine | None:

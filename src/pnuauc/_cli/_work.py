@@ -27,6 +27,7 @@ from pnuauc._study import (
     ColumnRoles,
     FitSettings,
     LabelCodes,
+    check_belief,
     collected,
     evaluate_table,
     find_prior,
@@ -263,12 +264,14 @@ def prior_of_file(
     columns: ColumnRoles,
     *,
     method: str,
+    belief: tuple[float, float] | None,
     level: float,
     seed: int,
     reading: ReadOptions,
     engine: Engine | None = None,
 ) -> None:
     """``pnuauc prior``."""
+    check_belief(belief, method=method)
     messages: list[str] = []
     meter = RowMeter(voice)
     with collected(messages):
@@ -288,6 +291,7 @@ def prior_of_file(
             X,
             rows.roles,
             method=method,
+            belief=belief,
             level=level,
             random_state=seed,
             n_unlabeled=roles.n_unlabeled,

@@ -32,6 +32,7 @@ from pnuauc._estimators import AUCScoreMixin, choose_risk, label_codes, training
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
 from pnuauc._rows import RowsElsewhere
+from pnuauc._threads import one_thread_for_few
 from pnuauc.labels import Roles, read_roles
 from pnuauc.selection import deal_folds
 
@@ -155,6 +156,12 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         """As :meth:`fit`; with ``elsewhere`` the unlabelled rows of X are a draw of those there."""
         rng = check_random_state(self.random_state)
         X, roles = self._read(X, y, rng)
+        with one_thread_for_few(len(roles)):
+            return self._fit_rows(X, roles, rng, elsewhere)
+
+    def _fit_rows(
+        self, X: Any, roles: Roles, rng: np.random.RandomState, elsewhere: RowsElsewhere | None
+    ) -> AutoAUCClassifier:
         situation = situation_of(X, roles)
         chosen = self._chosen(situation)
         if not self.cv and not situation.many:  # no held-out rows to try a member on

@@ -4,7 +4,7 @@ from pnuauc._study._data import ColumnRoles, LabelCodes, collected
 from pnuauc._study._evaluate import evaluate_table
 from pnuauc._study._fit import FitSettings, Study, fit_study
 from pnuauc._study._payments import make_payments
-from pnuauc._study._prior import find_prior, prior_findings
+from pnuauc._study._prior import check_belief, find_prior, prior_findings
 from pnuauc._study._rows import SAMPLE_ROWS, study_rows
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "FitSettings",
     "LabelCodes",
     "Study",
+    "check_belief",
     "collected",
     "evaluate_table",
     "find_prior",

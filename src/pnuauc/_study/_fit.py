@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from pnuauc import __version__
 from pnuauc._committee import AutoAUCClassifier
@@ -40,11 +39,11 @@ from pnuauc._study._findings import (
     unlabeled_effect,
 )
 from pnuauc._study._importance import column_importance, importance_findings
-from pnuauc._study._prior import find_prior, prior_findings
+from pnuauc._study._prior import check_belief, find_prior, prior_findings
 from pnuauc._study._reference import Leaders, place_among_all
 from pnuauc._study._review import top_rows
 from pnuauc._study._rows import SAMPLE_ROWS, StudyRows, study_rows
-from pnuauc._threads import one_blas_thread
+from pnuauc._threads import one_thread_for_few
 from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
 from pnuauc.io import TableEncoder, TableModel
 from pnuauc.io._encoding import SparseEncoding
@@ -56,10 +55,6 @@ from pnuauc.labels import Roles
 __all__ = ["FitSettings", "Study", "fit_study"]
 
 Tick = Callable[[str, float], None]
-#: Up to so many rows a fit is many small systems and trees: threads of BLAS and OpenMP save nothing
-#: there, and wait for each other where the machine has more to do. The demo took 206 seconds with
-#: two other programs at work on two cores, 44 since; alone 23 with either.
-_FEW_ROWS = 20_000
 #: What ``FitSettings.model`` may be.
 MODELS = ("auto", "average", "paper")
 
@@ -71,6 +66,8 @@ class FitSettings:
     Attributes
     ----------
     prior : None (estimate), a number, or (low, high); the share of positives inside U
+    belief : what is known of that share before it is estimated, None, (low, high) or a Beta, as in
+        :class:`pnuauc.priors.PlacementPrior`
     model : "auto" (the committee), "average" or "paper" (AUCClassifierCV); None: "auto", unless
         ``basis`` or ``n_centers`` is given, which only the other two have
     basis, n_centers : feature map and number of centres; None: "gaussian", 200
@@ -84,6 +81,7 @@ class FitSettings:
     """
 
     prior: float | tuple[float, float] | None = None
+    belief: Any = None
     model: str | None = None
     basis: str | None = None
     n_centers: int | None = None
@@ -96,6 +94,9 @@ class FitSettings:
     level: float = 0.95
     n_jobs: int | None = None
     random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_belief(self.belief, self.prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +142,7 @@ def fit_study(
         tick("columns", 0.0)
         rows = study_rows(data, columns, settings.max_unlabeled, settings.random_state)
         roles = rows.roles
-        if len(roles) <= _FEW_ROWS:
-            limits.enter_context(one_blas_thread())
-            limits.enter_context(threadpool_limits(1, user_api="openmp"))
+        limits.enter_context(one_thread_for_few(len(roles)))
         _check_setting(rows.counts, columns.label)
         encoder = columns.encoder().fit(rows.table)
         encoder.notes_.extend(rows.notes)
@@ -266,6 +265,7 @@ def _prior(
             settings.prior,
             X,
             rows.roles,
+            belief=settings.belief,
             level=settings.level,
             random_state=settings.random_state,
             n_unlabeled=rows.counts.n_unlabeled,

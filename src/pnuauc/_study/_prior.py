@@ -13,14 +13,29 @@ from pnuauc._study._findings import prior_verdict
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.priors import PRIORS, ClassPrior, default_prior, prior_in_population, read_prior
+from pnuauc.priors._belief import read_belief
 from pnuauc.priors._conversion import prior_in_rows
 from pnuauc.priors._resolve import resolve_prior
 
-__all__ = ["PRIOR_ROWS", "find_prior", "prior_findings"]
+__all__ = ["PRIOR_ROWS", "check_belief", "find_prior", "prior_findings"]
 
 #: Unlabelled rows that an estimate rests on: with few labelled rows more would not sharpen it.
 PRIOR_ROWS = 20_000
 _POSTERIOR_POINTS = 80
+
+
+def check_belief(belief: Any, given: Any = None, method: str = "auto") -> None:
+    """Refuse a belief that cannot be read, or that nothing would use."""
+    if belief is None:
+        return
+    if given is not None:
+        raise InputError("A prior that is given is not estimated, so it takes no belief.")
+    if method not in {"auto", "placement"}:
+        raise InputError(f"The method {method!r} takes no belief; placement, the default, does.")
+    try:
+        read_belief(belief)
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def find_prior(
@@ -29,13 +44,15 @@ def find_prior(
     roles: Roles,
     *,
     method: str = "auto",
+    belief: Any = None,
     level: float = 0.95,
     random_state: int = 0,
     n_unlabeled: int | None = None,
 ) -> ClassPrior | None:
     """The prior as given, or estimated on the rows; None without unlabelled rows.
 
-    ``n_unlabeled`` says how many unlabelled rows there are where these are a draw.
+    ``n_unlabeled`` says how many unlabelled rows there are where these are a draw; ``belief`` is
+    what the default method starts from (:func:`check_belief`).
     """
     if roles.n_unlabeled == 0:
         return None
@@ -44,11 +61,15 @@ def find_prior(
     if method not in {"auto", *PRIORS}:
         raise InputError(f"method must be auto, {', '.join(PRIORS)}; got {method!r}.")
     settings: dict[str, Any] = {"level": level, "on_unidentified": "ignore"}
+    if belief is not None:
+        settings["belief"] = belief
     estimator = (
         default_prior(roles.setting, **settings) if method == "auto" else PRIORS[method](**settings)
     )
     rows = evaluation_rows(roles, PRIOR_ROWS, random_state)
     prior, _ = resolve_prior(estimator, X[rows], roles.take(rows), random_state=random_state)
+    if belief is not None:
+        prior = replace(prior, source=f"{prior.source} with the belief {belief}")
     used = roles.take(rows).n_unlabeled
     if used == (n_unlabeled or roles.n_unlabeled):
         return prior
