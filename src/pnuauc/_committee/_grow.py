@@ -11,6 +11,7 @@ from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from pnuauc._committee import _forest
+from pnuauc._trees import grow_tree
 
 __all__ = ["grow_trees"]
 
@@ -46,8 +47,6 @@ def grow_trees(
     target = np.asarray(codes, dtype=np.float64)[:, None]
     kind = DecisionTreeRegressor if best else ExtraTreeRegressor
     tree = kind(max_features="sqrt", min_samples_leaf=leaf, random_state=rng)
-    # `fit` would check each tree's rows anew, half of the time of a small tree; this is the way
-    # that scikit-learn's own forests take
     gaps = np.isnan(X)
     missing = bool(gaps.any())
     if missing and not _forest.TAKES_MISSING:
@@ -57,11 +56,6 @@ def grow_trees(
     with config_context(skip_parameter_validation=True):
         for rows in samples:
             mask = gaps[rows].any(axis=0) if missing else None
-            tree._fit(
-                X[rows],
-                target[rows],
-                check_input=False,
-                missing_values_in_feature_mask=mask if mask is not None and mask.any() else None,
-            )
-            trees.append(tree.tree_)
+            mask = mask if mask is not None and mask.any() else None
+            trees.append(grow_tree(tree, X[rows], target[rows], gaps=mask))
     return trees

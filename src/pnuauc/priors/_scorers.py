@@ -24,6 +24,7 @@ from sklearn.tree import ExtraTreeRegressor
 
 from pnuauc._categories import category_weights
 from pnuauc._row_groups import even_folds, grouped_folds, row_groups
+from pnuauc._trees import grow_tree
 from pnuauc.labels import Roles
 from pnuauc.priors._distances import cross_sums, squared_distances, within_sums
 from pnuauc.priors._kernels import gaussian, median_distance
@@ -312,9 +313,7 @@ def _tree(X: NDArray[np.float32], target: Floats, leaf: int, rng: np.random.Rand
     tree = ExtraTreeRegressor(
         min_samples_leaf=leaf, max_features="sqrt", random_state=rng.randint(2**31 - 1)
     )
-    # rows are float32 already; the checks of fit and predict would take longer than a small tree.
-    # This is the way that scikit-learn's own forests take
-    return tree._fit(X, target, sample_weight=weight, check_input=False).tree_
+    return grow_tree(tree, X, target, weight)
 
 
 def _held_out(score: Scorer, rows: Rows) -> Floats:
