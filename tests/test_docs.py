@@ -84,6 +84,12 @@ scores_P, scores_N = rng.normal(1, 1, 50), rng.normal(0, 1, 50)
     },
 }
 FENCE = re.compile(r"^```(python|console)\n(.*?)^```", re.S | re.M)
+#: (kind, code) of the pages that have any.
+EXAMPLES = {
+    page: examples
+    for page in PAGES
+    if (examples := FENCE.findall((ROOT / page).read_text(encoding="utf-8")))
+}
 
 
 @pytest.fixture(scope="module")
@@ -106,18 +112,17 @@ def run_command(line, done):
     assert result.exit_code == 0, f"{line}\n{result.output}"
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", EXAMPLES)
 def test_examples_run(page, reader):
     text = (ROOT / page).read_text(encoding="utf-8")
-    examples = FENCE.findall(text)
     # pages that go on from the quick start need its files, also when run alone
     if "pnuauc-demo/" in text or "model.pnuauc" in text:
-        for kind, code in FENCE.findall((ROOT / "docs/index.md").read_text(encoding="utf-8")):
+        for kind, code in EXAMPLES["docs/index.md"]:
             if kind == "console":
                 run_block(code, reader)
     names: dict = {"__name__": "example"}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        for number, (kind, code) in enumerate(examples):
+        for number, (kind, code) in enumerate(EXAMPLES[page]):
             exec(SETUP.get(page, {}).get(number, ""), names)
             if kind == "console":
                 run_block(code, reader)
@@ -133,9 +138,8 @@ def run_block(code, done):
 
 def test_pages_have_examples():
     """The fences above are found at all."""
-    found = {page: len(FENCE.findall((ROOT / page).read_text(encoding="utf-8"))) for page in PAGES}
     for page in ("README.md", "docs/index.md", "docs/situations.md", "docs/howto-sklearn.md"):
-        assert found[page] >= 2
+        assert len(EXAMPLES[page]) >= 2
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -148,10 +152,14 @@ def test_links_and_pictures_exist(page):
 
 def test_make_targets_that_are_named_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for page in PAGES:
-        for target in re.findall(r"\bmake (\w+)", (ROOT / page).read_text(encoding="utf-8")):
-            if target in {"demo", "test", "docs", "lint"}:
-                assert re.search(rf"^{target}:", makefile, re.M)
+    named = set()
+    for page in (*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        named |= set(re.findall(r"`make ([\w-]+)", text))
+        for code in re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M):
+            named |= set(re.findall(r"^make ([\w-]+)", code, re.M))
+    assert {"demo", "test", "mutants"} <= named
+    assert named <= set(re.findall(r"^([\w-]+):", makefile, re.M))
 
 
 def test_every_page_is_in_the_navigation():
