@@ -100,9 +100,8 @@ def _auc(positive: NDArray[Any], negative: NDArray[Any]) -> tuple[float, float]:
 
     def below(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         b = np.sort(b)
-        return np.asarray((np.searchsorted(b, a, "left") + np.searchsorted(b, a, "right")) / 2) / (
-            len(b)
-        )
+        wins = np.searchsorted(b, a, "left") + np.searchsorted(b, a, "right")
+        return np.asarray(wins / 2 / len(b))
 
     f, g = below(positive, negative), below(negative, positive)
     return float(f.mean()), float(np.sqrt(f.var() / len(f) + g.var() / len(g)))
@@ -269,7 +268,7 @@ def show(experiment: Experiment, results: Path) -> str:
     """Every version by labels; widths beside those of other intervals; then by set."""
     rows = finished(experiment, results)
     versions = {m.name: [r for r in rows if r["method"] == m.name] for m in experiment.methods}
-    parts = [markdown_table(_by_labels(versions))]
+    parts = [markdown_table(_lines(versions, "labels", GROUPS))]
     del versions["before"]
     parts += ["Other intervals for the same AUCs, where both are stated:"]
     parts += [markdown_table(_beside(versions))]
@@ -281,13 +280,22 @@ def show(experiment: Experiment, results: Path) -> str:
     return "\n\n".join(parts)
 
 
-def _by_labels(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
+def _lines(
+    versions: dict[str, list[Row]],
+    column: str,
+    groups: dict[str, Callable[[Row], bool]],
+    kept: tuple[str, ...] = (),
+) -> list[dict[str, object]]:
+    """A line for each group and version that has rows; of its numbers those ``kept``, or all."""
     lines: list[dict[str, object]] = []
-    for name, belongs in GROUPS.items():
+    for name, belongs in groups.items():
         for version, rows in versions.items():
             part = [r for r in rows if belongs(r)]
             if part:
-                lines.append({"labels": name, "version": version, **line_of(part)})
+                line = line_of(part)
+                lines.append(
+                    {column: name, "version": version} | {k: line[k] for k in kept or line}
+                )
     return lines
 
 
@@ -344,27 +352,18 @@ _KEPT = ("fits", "AUC covers %", "AUC width", "prior covers %", "top 20 covers %
 
 
 def _by_setting(experiment: Experiment, versions: dict[str, list[Row]]) -> list[dict[str, object]]:
-    lines: list[dict[str, object]] = []
-    for setting in experiment.settings:
-        for version, rows in versions.items():
-            part = [r for r in rows if r["setting"] == setting.key and _alone(r)]
-            if part:
-                line = line_of(part)
-                lines.append(
-                    {"setting": setting.key, "version": version} | {k: line[k] for k in _KEPT}
-                )
-    return lines
+    def of(key: str) -> Callable[[Row], bool]:
+        return lambda r: r["setting"] == key and _alone(r)
+
+    return _lines(versions, "setting", {s.key: of(s.key) for s in experiment.settings}, _KEPT)
 
 
 def _by_set(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
-    lines: list[dict[str, object]] = []
-    for data_set in sorted({r["data_set"] for rows in versions.values() for r in rows}):
-        for version, rows in versions.items():
-            part = [r for r in rows if r["data_set"] == data_set and _count(r, "P") >= 10]
-            if part:
-                line = line_of(part)
-                lines.append({"set": data_set, "version": version, **{k: line[k] for k in _KEPT}})
-    return lines
+    def of(name: str) -> Callable[[Row], bool]:
+        return lambda r: r["data_set"] == name and _count(r, "P") >= 10
+
+    names = sorted({r["data_set"] for rows in versions.values() for r in rows})
+    return _lines(versions, "set", {name: of(name) for name in names}, _KEPT)
 
 
 TRUTH = Kind(run, show, STATED)

@@ -68,22 +68,21 @@ def test_free_yes_no_columns_are_no_category():
     assert find_categories(np.zeros((0, 3))) == []
 
 
-def _with_noise(n_levels=40):
-    """Two good columns; the same beside a category that says nothing."""
+def _draws(n_p, n_n, n_levels=40):
+    """Three draws of two good columns; three of the same beside a category that says nothing."""
     X, y = make_banana(4000, random_state=0)
     codes = np.random.default_rng(1).integers(0, n_levels, len(y))
-    return (X, np.hstack([X, np.eye(n_levels)[codes]])), y
+    for table in (X, np.hstack([X, np.eye(n_levels)[codes]])):
+        for seed in range(3):
+            yield sample_pnu(table, y, n_p, n_n, 800, prior=0.2, random_state=seed)
 
 
 def test_a_category_of_noise_costs_the_ranking_little():
     """Mean of three draws: at most .05 of AUC (each level as a column of deviation 1: .09)."""
-    tables, y = _with_noise()
     aucs = []
-    for table in tables:
-        for seed in range(3):
-            s = sample_pnu(table, y, 20, 80, 800, prior=0.2, random_state=seed)
-            model = AutoAUCClassifier(prior=0.2, cv=0, random_state=0).fit(s.X, s.y)
-            aucs.append(roc_auc_score(s.y_test, model.decision_function(s.X_test)))
+    for s in _draws(20, 80):
+        model = AutoAUCClassifier(prior=0.2, cv=0, random_state=0).fit(s.X, s.y)
+        aucs.append(roc_auc_score(s.y_test, model.decision_function(s.X_test)))
     plain, beside = np.mean(aucs[:3]), np.mean(aucs[3:])
     assert plain > 0.85
     assert beside > plain - 0.05
@@ -91,12 +90,9 @@ def test_a_category_of_noise_costs_the_ranking_little():
 
 def test_a_category_of_noise_leaves_the_prior_alone():
     """Mean width of three intervals: at most 1.35 times that without it (unweighted: 1.75)."""
-    tables, y = _with_noise()
     widths = []
-    for table in tables:
-        for seed in range(3):
-            s = sample_pnu(table, y, 40, 40, 800, prior=0.2, random_state=seed)
-            low, high = PlacementPrior(random_state=0).fit(s.X, s.y).interval_
-            assert low <= 0.2 <= high
-            widths.append(high - low)
+    for s in _draws(40, 40):
+        low, high = PlacementPrior(random_state=0).fit(s.X, s.y).interval_
+        assert low <= 0.2 <= high
+        widths.append(high - low)
     assert np.mean(widths[3:]) < 1.35 * np.mean(widths[:3])
