@@ -163,13 +163,12 @@ def test_doubt_can_be_a_warning_or_silent() -> None:
 @pytest.mark.parametrize("name", PRIORS)
 def test_bad_parameters_and_input(name: str) -> None:
     s = draw(n_p=10, n_n=10, n_u=30)
-    bad = {"level": 1.0, "on_unidentified": "maybe", "max_rows": None}
+    bad = {"level": 1.0, "on_unidentified": "maybe", "max_rows": 1}
     bad |= {"energy": {"alpha": 2, "statistic": "W", "identification_level": 0}}.get(name, {})
     bad |= {"placement": {"scorers": ("x",), "n_trees": 5, "spread_sd": 0}}.get(name, {})
     bad |= {"placement": {"belief": (0.3, 0.2), "n_centers": 1}}.get(name, {})
     bad |= {"em": {"n_bootstrap": 1, "scorer": "x"}, "hellinger": {"n_bins": (1,)}}.get(name, {})
     bad |= {"pearson": {"widths": (), "n_folds": 1}, "penalized_l1": {"alphas": (0,)}}.get(name, {})
-    bad.pop("max_rows")
     for parameter, value in bad.items():
         with pytest.raises(ValueError, match=parameter):
             make(name, **{parameter: value}).fit(s.X, s.y)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pnuauc.exceptions import ModelFileError
 
@@ -123,6 +124,15 @@ class Parts:
         if value.size and not (value.min() >= low and value.max() < high):
             raise refuse(f"array {name} of its {self.where} points outside of what is there")
         return value
+
+    def sparse_centers(self, n_columns: int) -> Any:
+        """CSR matrix of one row or more, from ``centers_data``, ``_indices`` and ``_indptr``."""
+        data = self.array("centers_data", "float", (None,))
+        indices = self.indices("centers_indices", (len(data),), 0, n_columns)
+        ends = self.indices("centers_indptr", (None,), 0, len(data) + 1)
+        if len(ends) < 2 or ends[0] != 0 or ends[-1] != len(data) or (np.diff(ends) < 0).any():
+            raise refuse("its sparse centres do not add up")
+        return sparse.csr_matrix((data, indices, ends), shape=(len(ends) - 1, n_columns))
 
     def sub(self, key: str) -> Parts:
         """A part of this part: ``spec[key]`` and the arrays named ``key/...``."""

@@ -184,14 +184,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         """Validated rows and roles; unlabelled rows thinned to ``max_unlabeled``."""
         if not isinstance(self.cv, (int, np.integer)) or self.cv < 0 or self.cv == 1:
             raise ValueError(f"cv must be 0 or a number of folds from 2 on; got {self.cv!r}.")
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-        )
+        X = self._validated(X, ensure_min_samples=2)
         most = 0 if sparse.issparse(X) else X.shape[1] - 1
         if not 0 <= self.n_tree_columns <= most:
             raise ValueError(
@@ -369,14 +362,11 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            reset=False,
-        )
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: Any, **more: Any) -> Any:
+        kinds = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+        return validate_data(self, X, accept_sparse="csr", **kinds, **more)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -224,13 +224,8 @@ class SparseView:
     @classmethod
     def rebuild(cls, parts: Parts, n_features: int) -> SparseView:
         """From a model file, every number checked."""
-        data = parts.array("centers_data", "float", (None,))
-        indices = parts.indices("centers_indices", (len(data),), 0, n_features)
-        ends = parts.indices("centers_indptr", (None,), 0, len(data) + 1)
-        if len(ends) < 2 or ends[0] != 0 or ends[-1] != len(data) or (np.diff(ends) < 0).any():
-            raise refuse("its sparse centres do not add up")
-        turn = parts.array("turn", "float", (len(ends) - 1, None)).astype(np.float64)
-        centers = sparse.csr_matrix((data, indices, ends), shape=(len(ends) - 1, n_features))
+        centers = parts.sparse_centers(n_features)
+        turn = parts.array("turn", "float", (centers.shape[0], None)).astype(np.float64)
         return cls(centers, turn)
 
 

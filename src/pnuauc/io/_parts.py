@@ -120,12 +120,7 @@ def _read_centers(parts: Parts, n_features: int) -> Any:
         if not len(centers):
             raise refuse("it has no centres")
         return centers
-    data = parts.array("centers_data", "float", (None,))
-    indices = parts.indices("centers_indices", (len(data),), 0, n_features)
-    ends = parts.indices("centers_indptr", (None,), 0, len(data) + 1)
-    if len(ends) < 2 or ends[0] != 0 or ends[-1] != len(data) or (np.diff(ends) < 0).any():
-        raise refuse("its sparse centres do not add up")
-    return sparse.csr_matrix((data, indices, ends), shape=(len(ends) - 1, n_features))
+    return parts.sparse_centers(n_features)
 
 
 #: Scorers by kind. A new one: a class as above, and a line here; tests pick it up.

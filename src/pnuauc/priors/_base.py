@@ -32,6 +32,7 @@ class BasePrior(BaseEstimator):
     """
 
     # scikit-learn reads the parameters from the __init__ that dataclass writes
+    max_rows: int | None = None
     level: float = 0.9
     on_unidentified: str = "raise"
     positive_label: Any = None
@@ -102,6 +103,8 @@ class BasePrior(BaseEstimator):
         """
 
     def _check_parameters(self) -> None:
+        if self.max_rows is not None and self.max_rows < 2:
+            raise ValueError(f"max_rows must be at least 2 or None, got {self.max_rows}.")
         if not 0 < self.level < 1:
             raise ValueError(f"level must lie strictly between 0 and 1, got {self.level}.")
         if self.on_unidentified not in ("raise", "warn", "ignore"):

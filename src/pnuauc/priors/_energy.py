@@ -88,7 +88,6 @@ class EnergyDistancePrior(BasePrior):
 
     alpha: float = 1.0
     statistic: str = "guarded"
-    max_rows: int | None = None
     identification_level: float = 0.1
 
     def _check_parameters(self) -> None:
@@ -97,8 +96,6 @@ class EnergyDistancePrior(BasePrior):
             raise ValueError(f"alpha must lie strictly between 0 and 2, got {self.alpha}.")
         if self.statistic not in ("guarded", "U", "V"):
             raise ValueError(f'statistic must be "guarded", "U" or "V", got {self.statistic!r}.')
-        if self.max_rows is not None and self.max_rows < 2:
-            raise ValueError(f"max_rows must be at least 2 or None, got {self.max_rows}.")
         if not 0 < self.identification_level < 1:
             raise ValueError(
                 "identification_level must lie strictly between 0 and 1, "

@@ -143,8 +143,6 @@ class PlacementPrior(BasePrior):
         for name, least in (("n_trees", 50), ("n_centers", 2)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        if self.max_rows is not None and self.max_rows < 2:
-            raise ValueError(f"max_rows must be at least 2 or None, got {self.max_rows}.")
         if not self.spread_sd > 0:
             raise ValueError(f"spread_sd must be positive, got {self.spread_sd}.")
 

@@ -45,10 +45,8 @@ class _FromScores(BasePrior):
         super()._check_parameters()
         if self.scorer not in (None, *LABELLED):
             raise ValueError(f"scorer must be one of {', '.join(LABELLED)}, got {self.scorer!r}.")
-        for name in ("n_bootstrap", "max_rows"):
-            value = getattr(self, name)
-            if value is not None and value < 2:
-                raise ValueError(f"{name} must be at least 2, got {value}.")
+        if self.n_bootstrap < 2:
+            raise ValueError(f"n_bootstrap must be at least 2, got {self.n_bootstrap}.")
 
     def _require(self, roles: Roles) -> None:
         roles.require("positive", "negative", "unlabeled", purpose=type(self).__name__, at_least=2)
