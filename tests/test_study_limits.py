@@ -82,10 +82,10 @@ def test_the_final_model_errs_less_than_refits_by_measured_powers(n_folds, count
 @pytest.mark.parametrize(
     ("width", "counts", "doubt", "told"),
     [
-        (0.79, (3, 3, 99), None, True), (0.81, (3, 3, 99), None, False),
-        (0.1, (2, 9, 99), None, False), (0.1, (9, 2, 99), None, False),
-        (0.1, (3, 0, 99), None, True), (0.1, (2, 0, 99), None, False),
-        (0.1, (9, 9, 99), "why", False),
+        (0.79, (3, 3, 101), None, True), (0.81, (3, 3, 101), None, False),
+        (0.1, (2, 9, 101), None, False), (0.1, (9, 2, 101), None, False),
+        (0.1, (3, 0, 101), None, True), (0.1, (2, 0, 101), None, False),
+        (0.1, (9, 9, 101), "why", False),
     ],
 )  # fmt: skip
 def test_when_labels_tell_the_prior(width, counts, doubt, told):
@@ -97,6 +97,8 @@ def test_when_labels_tell_the_prior(width, counts, doubt, told):
         assert set(found) == {"told"}
     else:
         assert "Label 100 of the unlabelled rows" in found["needed"]
+        there = prior_verdict(prior, RoleCounts(*counts[:2], 100, 1, 0, None))
+        assert there["needed"].startswith("Label the unlabelled rows. ")
         few = min(n for n in counts[:2]) < 10
         expected = doubt or ("With 2 positive" if counts[0] == 2 else "With ")
         assert found["reason"].startswith(expected)
