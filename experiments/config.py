@@ -81,6 +81,11 @@ class Method:
     settings: dict[str, Any]
     prior_rule: dict[str, Any] | None = None
 
+    @property
+    def first(self) -> int:
+        """The first trial; among the settings, so that rows of another are not taken for these."""
+        return int(self.settings.get("first", 0))
+
     @classmethod
     def read(cls, name: str, line: dict[str, Any], priors: dict[str, Any]) -> Method:
         around = {"label": name, "paper": None, "trials": None, "scale": None}
@@ -169,7 +174,7 @@ class Experiment:
             seed = self.first_seed + trial
             groups: dict[str, list[Method]] = {}
             for method in wanted:
-                if method.trials is None or trial < method.trials:
+                if method.first <= trial and (method.trials is None or trial < method.trials):
                     groups.setdefault(group(method), []).append(method)
             for setting, data_set, members in itertools.product(
                 self.settings, self.data_sets, groups.values()

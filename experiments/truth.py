@@ -113,7 +113,7 @@ def run(job: Job) -> list[dict[str, Any]]:
     return [
         {"method": method.name, **_one_fit(drawn, method.settings)}
         for method in job.methods
-        if drawn is not None and job.seed >= method.settings.get("first", np.inf)
+        if drawn is not None and method.name != "before"
     ]
 
 
