@@ -92,14 +92,18 @@ def journal_of(folder, said, number=99):
     return path
 
 
-def test_a_commit_of_two_folders_is_finished_from_either(tmp_path):
-    """The second folder holds a journal that names the first one's."""
+@pytest.fixture
+def two_folders(tmp_path):
+    """A commit in two folders and its journals; the second names the first."""
     first, second = tmp_path / "a", tmp_path / "b"
     first.mkdir()
     second.mkdir()
-    names = committed(first) + committed(second)
-    main = journal_of(first, names)
-    other = journal_of(second, str(main))
+    main = journal_of(first, committed(first) + committed(second))
+    return first, second, main, journal_of(second, str(main))
+
+
+def test_a_commit_of_two_folders_is_finished_from_either(two_folders):
+    first, second, main, other = two_folders
     finish_commits(second)
     for folder in (first, second):
         assert (folder / "m0").read_text() == "new"
@@ -108,14 +112,9 @@ def test_a_commit_of_two_folders_is_finished_from_either(tmp_path):
     assert not other.exists()
 
 
-def test_a_commit_that_cannot_be_finished_keeps_its_files(tmp_path):
+def test_a_commit_that_cannot_be_finished_keeps_its_files(two_folders):
     """The journal's folder is held by a living process: nothing is moved, nothing removed."""
-    first, second = tmp_path / "a", tmp_path / "b"
-    first.mkdir()
-    second.mkdir()
-    names = committed(first) + committed(second)
-    main = journal_of(first, names)
-    other = journal_of(second, str(main))
+    first, second, main, other = two_folders
     handle = os.open(first, os.O_RDONLY)
     assert lock(handle)
     with pytest.MonkeyPatch.context() as patch:
