@@ -20,6 +20,7 @@ from pnuauc.io import TableEncoder, _after_kill, _workbook, as_table
 from pnuauc.io._after_kill import _MAX_JOURNAL, finish_commits, lock, lstat
 from pnuauc.io._encoder import _digest, _Twins
 from pnuauc.io._text_parts import fields, fraction, hours_of, integer, matches
+from pnuauc.io._together import _write_journal
 
 
 def ours(folder, number, ending):
@@ -265,3 +266,16 @@ def test_matrices_and_batches_are_tables():
         as_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]))
     with pytest.raises(InputError, match="A list is not a table"):
         as_table([1, 2])
+
+
+def test_a_journal_is_for_its_owner_alone_and_replaces_nothing(tmp_path):
+    path = tmp_path / "j"
+    before = os.umask(0)
+    try:
+        _write_journal(path, b"[]")
+    finally:
+        os.umask(before)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"[]", 0o600)
+    with pytest.raises(FileExistsError):
+        _write_journal(path, b"other")
+    assert path.read_bytes() == b"[]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import lzma
 import os
 import zipfile
@@ -13,14 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from scipy import sparse
+from sklearn.feature_extraction import FeatureHasher
 
 from pnuauc._basis import IdentityBasis
 from pnuauc.exceptions import InputError
 from pnuauc.io import OutputChoice, TableEncoder, TableModel, _text_files, read_table, score_file
+from pnuauc.io._encoder import _levels
+from pnuauc.io._encoding import text_hasher
 from pnuauc.io._formats import ReadOptions, Source, find_source, told
-from pnuauc.io._scoring import _columns_to_read, _Path
+from pnuauc.io._scoring import _columns_to_read, _may_be_written, _Path, _Sink
 from pnuauc.io._together import _untouched, written_together
-from pnuauc.io._writing import check_writable
+from pnuauc.io._writing import TableWriter, check_writable
 
 RNG = np.random.default_rng(12)
 N = 90
@@ -297,3 +301,50 @@ def test_files_get_their_names_together_or_not_at_all(tmp_path):
             stream.write(b"new %d" % k)
     assert (one.read_text(), two.read_text()) == ("new 0", "new 1")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+# ---------------------------------------------------------------------------- ties
+
+
+@pytest.mark.parametrize("top", [1, 100, 700, 999])
+def test_rows_of_equal_scores_come_in_the_order_of_the_file(top):
+    """1,000 rows with three different scores: a sort that is not stable would mix them."""
+    scores = np.random.default_rng(0).integers(0, 3, 1000).astype(float)
+    expected = sorted(range(1000), key=lambda i: (-scores[i], i))[:top]
+    assert _may_be_written(scores, OutputChoice(top=top)).tolist() == sorted(expected)
+    stream = io.BytesIO()
+    sink = _Sink(TableWriter(stream, "t.csv"), OutputChoice(top=top))
+    for start in range(0, 1000, 250):
+        rows = np.arange(start, start + 250)
+        sink.put(pa.RecordBatch.from_pydict({"row": rows, "score": scores[rows]}))
+    assert sink.close() == top
+    lines = stream.getvalue().decode().splitlines()[1:]
+    assert [int(line.split(",")[0]) for line in lines] == expected
+
+
+def test_categories_of_equal_frequency_are_told_apart_by_their_names():
+    names = [f"w{k:03d}" for k in range(200)]
+    texts = np.array(names * 3, dtype=object)[np.random.default_rng(0).permutation(600)]
+    kept, others, ranks = _levels(texts, 30)
+    assert kept == tuple(names[-29:])  # the last of those that tie
+    assert others == tuple(names[:-29])
+    assert ranks.tolist() == list(range(29))
+
+
+# ---------------------------------------------------------------------------- text
+
+
+def letter_triples(text):
+    """Of every word, with a blank before and behind it."""
+    padded = [f" {word} " for word in text.lower().split()]
+    return [word[i : i + 3] for word in padded for i in range(len(word) - 2)]
+
+
+def test_texts_are_their_letter_triples_in_32_columns_of_length_one():
+    texts = ["Hamburg", "hamburgs", "New York City", "a", "ab ab ab", "zürich", "(missing)"]
+    expected = FeatureHasher(32, input_type="string").transform(map(letter_triples, texts))
+    expected = expected.toarray()
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(text_hasher().transform(texts).toarray(), expected)
+    near, far = expected[0] @ expected[1], expected[0] @ expected[2]
+    assert near > 0.7 > 0.4 > abs(far)

@@ -21,6 +21,7 @@ from pnuauc.priors import (
 )
 from pnuauc.priors._base import _all_rows_equal, take
 from pnuauc.priors._binormal import (
+    Posterior,
     RankCounts,
     Shape,
     _Grid,
@@ -33,6 +34,7 @@ from pnuauc.priors._binormal import (
 from pnuauc.priors._conversion import prior_in_rows
 from pnuauc.priors._fit_test import fit_test
 from pnuauc.priors._matching import _resampled_mean, _rise_to_one
+from pnuauc.priors._scorers import _held
 
 # --- the test of fit ------------------------------------------------------------------------------
 
@@ -347,3 +349,21 @@ def test_rows_that_a_prior_stands_for():
     assert found["share_of_positives_known"] == pytest.approx(50 / 150)
     assert found["labels_to_halve"] == 300
     assert prior_in_rows(ClassPrior(0.1, 0, 1, std_error=0.0301), 5, 999)["labels_to_halve"] == 299
+
+
+# --- ties -----------------------------------------------------------------------------------------
+
+
+def test_rows_that_are_drawn_alike_come_in_their_order():
+    drawn = np.random.default_rng(0).integers(0, 3, 400) / 3.0
+    role = np.arange(1000, 1400)
+    expected = sorted(range(400), key=lambda i: (drawn[i], i))[: round(0.632 * 400)]
+    assert _held(role, drawn).tolist() == [1000 + i for i in expected]
+
+
+def test_cells_of_equal_support_enter_from_below():
+    edges = np.linspace(0, 1, 1001)
+    weights = np.full(1000, 1e-3)
+    flat = Posterior(edges, weights, weights, weights[None], [], np.ones(1000))
+    low, high = flat.interval(0.5)
+    assert (low, high) == pytest.approx((0.0, 0.5), abs=2e-3)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 from pnuauc._estimators_cv import AUCClassifierCV
 from pnuauc._prior import ClassPrior
@@ -23,8 +24,10 @@ from pnuauc._study._crossfit import CrossFit, evaluation_rows
 from pnuauc._study._data import label_values
 from pnuauc._study._evaluate import evaluate_table
 from pnuauc._study._fit import _card
+from pnuauc._study._importance import _strongest
 from pnuauc._study._prior import find_prior, prior_findings
 from pnuauc._study._reference import place_among_all
+from pnuauc._study._review import _sparse_cells, top_rows
 from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate, roc_curve_estimate
@@ -294,3 +297,37 @@ def test_a_value_that_came_after_counting_is_refused():
     assert reader(pa.table({"y": [0, None, 1]})).tolist() == [0, -1, 1]
     with pytest.raises(InputError, match="was not there when labels were counted"):
         reader(pa.table({"y": [0, 2]}))
+
+
+# --- ties -----------------------------------------------------------------------------------------
+
+
+def test_columns_and_cells_that_tie_stay_in_their_order():
+    """600 features of three strengths: the first of each strength come first."""
+    related = np.random.default_rng(0).integers(1, 4, 600) * np.tile([0.1, -0.1], 300)
+    expected = sorted(range(600), key=lambda j: (-abs(round(related[j], 9)), j))[:300]
+    found = _strongest(SimpleNamespace(is_sparse=True), np.round(related, 9), 300)
+    assert list(found.values()) == [[j] for j in expected]
+    X = sparse.csr_matrix(np.random.default_rng(1).random((6, 150)) < 0.4).astype(float)
+    counts = np.asarray(X.sum(axis=0)).ravel()
+    most = sorted(np.flatnonzero(counts), key=lambda j: (-counts[j], j))
+    assert list(_sparse_cells(X, np.arange(6))) == [f"feature {j + 1}" for j in most]
+
+
+def test_rows_to_review_that_tie_come_in_the_order_of_the_table():
+    scores = np.random.default_rng(2).integers(0, 3, 500).astype(float)
+    table = pa.table({"s": scores})
+    model = SimpleNamespace(
+        score_encoded=lambda X: X[:, 0], percentile=lambda s: 100 * s, probability=lambda s: None,
+        encoder=SimpleNamespace(columns_=[SimpleNamespace(name="s")], is_sparse=False),
+        reasons=lambda X, n, tried: [[] for _ in X],
+    )  # fmt: skip
+    roles = roles_of(50, 0, 450)
+    found = top_rows(model, scores[:, None], table, None, roles, 200)
+    expected = sorted(range(50, 500), key=lambda i: (-scores[i], i))[:200]
+    assert [line[0] for line in found["rows"]] == [i + 1 for i in expected]
+    numbered = top_rows(model, scores[:, None], table, None, roles, 3, numbers=np.arange(500) * 7)
+    assert [line[0] for line in numbered["rows"]] == [7 * i + 1 for i in expected[:3]]
+    assert found["header"] == ["row", "score", "percentile", "s"]
+    assert found["cells"][0] == [f"{scores[expected[0]]:.6g}"]
+    assert (found["probability"], found["n_columns"]) == (None, 1)
