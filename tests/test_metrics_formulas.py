@@ -134,6 +134,10 @@ def test_several_priors_at_once_are_each_alone():
     for found, prior in zip(conditionals(moments, priors, weights, 2.0), priors):
         alone = conditional(moments, float(prior), weights, 2.0)
         assert vars(found) == pytest.approx(vars(alone))
+        once = conditional(moments, float(prior), weights)  # without a factor: half of it
+        assert (2 * once.apart, 2 * once.spread) == pytest.approx((found.apart, found.spread))
+    for found, again in zip(*(conditionals(moments, priors, weights, *k) for k in ((), (1.0,)))):
+        assert vars(found) == vars(again)
 
 
 def test_placements_are_midranks():

@@ -19,9 +19,9 @@ from pnuauc._sources import MemorySource, RowKeys
 from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, _findings, _reference, fit_study
 from pnuauc._study._census import read_source_labels
 from pnuauc._study._committee import LabelledTrees, labelled_only, quietly, selection_message
-from pnuauc._study._copies import Copies
+from pnuauc._study._copies import Copies, find_copies
 from pnuauc._study._crossfit import CrossFit, evaluation_rows
-from pnuauc._study._data import label_values
+from pnuauc._study._data import check_enough, label_values
 from pnuauc._study._evaluate import evaluate_table
 from pnuauc._study._fit import _card
 from pnuauc._study._importance import _strongest
@@ -198,6 +198,42 @@ def test_labels_of_a_type_that_cannot_be_labels():
     np.testing.assert_array_equal(label_values(money, "y"), [1.0, np.nan])
     flags = pa.table({"y": pa.array([True, None])})
     assert label_values(flags, "y").tolist() == [True, None]
+
+
+@pytest.mark.parametrize(
+    ("counts", "word", "other"),
+    [((3, 0, 9), "positive", "negative"), ((0, 3, 9), "negative", "positive")],
+)
+def test_labels_of_one_class_that_are_too_few_are_named(counts, word, other):
+    with pytest.raises(InputError, match=f"holds 3 {word} rows and no {other} one: with {word}"):
+        check_enough(RoleCounts(*counts), "y")
+    with pytest.raises(InputError, match=f"holds 1 {word} row and"):
+        check_enough(RoleCounts(*(min(n, 1) for n in counts[:2]), 9), "y")
+
+
+def test_what_is_said_of_columns_reaches_the_encoder():
+    roles = ColumnRoles("y", categorical=("k",), decimal=",", date_format={"d": "day-first"})
+    encoder = roles.encoder()
+    assert (encoder.categorical, encoder.decimal) == (("k",), ",")
+    assert encoder.date_format == {"d": "day-first"}
+    table = pa.table(
+        {"k": [1, 2] * 9, "p": ["1.234", "5.678"] * 9, "d": ["01/02/2024", "03/04/2024"] * 9}
+    )
+    columns = encoder.fit(table).columns_
+    assert [(c.name, c.kind, c.form) for c in columns] == [
+        ("k", "category", ""), ("p", "number", "n,."), ("d", "date", "dmy")
+    ]  # fmt: skip
+
+
+def test_near_copies_are_looked_for_with_seed_0_unless_told():
+    """1,000 labelled rows, of which 400 are looked at; a tenth of them has a near copy."""
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    X[:50] = X[50:100] + 1e-6
+    roles = roles_of(1000, 0, 0)
+    found = [find_copies(X, roles, seed).n_near for seed in range(4)]
+    assert find_copies(X, roles).n_near == found[0]
+    assert found[0] != found[1]
+    assert all(20 < n < 60 for n in found)
 
 
 def test_evaluation_rows_are_all_labelled_ones_and_so_many_others():
