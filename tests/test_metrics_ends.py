@@ -14,10 +14,11 @@ from pnuauc.metrics import (
     ScoreCounts,
     auc_estimate,
     compare_auc,
+    prior_sensitivity,
     roc_curve_estimate,
 )
 from pnuauc.metrics._compare import LabeledPairs, _on_average, _slopes
-from pnuauc.metrics._conditional import conditional
+from pnuauc.metrics._conditional import conditional, mixture_limits
 from pnuauc.metrics._estimate import unbiased_auc
 from pnuauc.metrics._moments import moments_of, raw_to_auc
 from pnuauc.metrics._proportions import mover_difference, wilson
@@ -280,3 +281,87 @@ def test_folds_need_as_many_rows_of_every_role(n):
         assert not set(train) & set(test)
         assert min(train) < n
         assert min(test) < n
+
+
+# --- what an estimate is made of ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.7])
+@pytest.mark.parametrize("sizes", [(12, 15, 60), (1, 5, 8), (3, 1, 2), (6, 7, 1)])
+def test_raw_shares_are_aucs_of_two_samples(sizes, factor):
+    """P against U read as P against N, and U against N as P against N: all the same."""
+    y, scores, (p, n, u) = drawn(sizes)
+    for method, winners, losers in (("pu_raw", p, u), ("nu_raw", u, n)):
+        found = auc_estimate(y, scores, None, method, 0.9, variance_factor=factor)
+        two = np.repeat([1, 0], [len(winners), len(losers)])
+        plain = auc_estimate(two, np.r_[winners, losers], None, "pn", 0.9, variance_factor=factor)
+        for name in ("value", "std_error", "low", "high", "unbiased", "level"):
+            assert getattr(found, name) == pytest.approx(getattr(plain, name)), name
+        assert found.weights == {method.removesuffix("_raw"): 1.0}
+        assert (found.n_positive, found.n_negative, found.n_unlabeled) == sizes
+        assert found.prior is None
+
+
+@pytest.mark.parametrize("method", ["pu", "nu", "combined"])
+def test_an_unsure_prior_is_mixed_over_its_nodes(method):
+    """Value and error: means over 21 nodes, weighed by what each keeps, and their scatter."""
+    y, scores, _ = drawn((15, 20, 90))
+    prior = ClassPrior(0.3, 0.2, 0.4, 0.95, 0.06, "estimated")
+    found = auc_estimate(y, scores, prior, method, 0.9, variance_factor=1.4)
+    moments = moments_of(ScoreCounts.from_rows(y, scores))
+    weights = np.array([found.weights.get(name, 0.0) for name in ("pn", "pu", "nu")])
+    shares, mass = prior.nodes(21)
+    parts = [conditional(moments, float(t), weights, 1.4) for t in shares]
+    low, high, kept = mixture_limits(parts, mass, 0.9)
+    inside = np.clip([part.value for part in parts], 0, 1)
+    value = min(max(kept @ inside, low), high)
+    raw = np.nan_to_num(raw_to_auc(shares)[0]) * weights
+    rows = 1.4 * np.einsum("ki,ij,kj->k", raw, moments.by_role.sum(axis=0), raw)
+    error = np.sqrt(kept @ (rows + (inside - kept @ inside) ** 2))
+    assert (found.value, found.low, found.high, found.std_error) == pytest.approx(
+        (value, min(low, value), max(high, value), error)
+    )
+    assert found.unbiased == pytest.approx(conditional(moments, 0.3, weights).value)
+    assert (found.prior, found.prior_std_error) == (0.3, 0.06)
+    assert sum(found.weights.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_combined_comparison_takes_common_weights_or_the_tightest_single_one(seed):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([1.0, 0.0, np.nan], (15, 20, 80))
+    a, b = rng.normal(size=(2, 115)) + np.outer([1.0, 0.5], np.nan_to_num(y))
+    if seed % 2:
+        b = a + 0.3 * b  # nearly the same model
+    prior = ClassPrior.known(0.3)
+    found = compare_auc(y, a, b, prior, "combined")
+    own = [auc_estimate(y, s, prior, "combined").weights for s in (a, b)]
+    mean = np.array([(own[0][name] + own[1][name]) / 2 for name in ("pn", "pu", "nu")])
+    used = np.array([found.weights[name] for name in ("pn", "pu", "nu")])
+    errors = {name: compare_auc(y, a, b, prior, name) for name in ("pn", "pu", "nu")}
+    differences = np.array([one.difference for one in errors.values()])
+    tightest = min(errors, key=lambda name: errors[name].std_error)
+    if np.count_nonzero(used) == 1:
+        assert found.weights[tightest] == 1.0
+        assert found.std_error == pytest.approx(errors[tightest].std_error)
+        assert f"'{tightest}' alone is tightest" in found.notes[-1]
+    else:
+        np.testing.assert_allclose(used, mean)
+        assert found.std_error <= errors[tightest].std_error + 1e-12
+        assert "same weights" in found.notes[-1]
+    assert found.difference == pytest.approx(used @ differences)
+
+
+def test_a_curve_of_many_priors_repeats_one_estimate():
+    y, scores, _ = drawn((15, 20, 90))
+    default = prior_sensitivity(y, scores)
+    np.testing.assert_allclose(default.priors, np.arange(1, 26) * 0.02)
+    assert (default.method, default.level) == ("combined", 0.95)
+    found = prior_sensitivity(y, scores, [0.1, 0.4], "pu", 0.8, variance_factor=2.0)
+    for k, prior in enumerate((0.1, 0.4)):
+        one = auc_estimate(y, scores, prior, "pu", 0.8, variance_factor=2.0)
+        for name in ("value", "std_error", "low", "high"):
+            assert getattr(found, name)[k] == pytest.approx(getattr(one, name))
+    for wrong in ([], [[0.1]], 0.1):
+        with pytest.raises(ValueError, match="one-dimensional list"):
+            prior_sensitivity(y, scores, wrong)
