@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import threading
@@ -12,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 from pnuauc._stored import Parts
-from pnuauc.exceptions import InputError
+from pnuauc.exceptions import InputError, OutputError
 from pnuauc.io import ReadOptions, TableEncoder, _encoder, read_table
 from pnuauc.io._after_kill import finish_commits, lock
+from pnuauc.io._cells import as_typed
 from pnuauc.io._columns import Column, classify, numbers, strings
 from pnuauc.io._formats import find_source
 from pnuauc.io._parts import read_scorer
@@ -226,3 +228,47 @@ def test_summaries_begin_empty_and_apart():
     one.add(np.array([1.0, -1.0, 0.0]), {"w": {"x"}})
     assert (one.n_rows, one.n_positive) == (3, 1)
     assert (other.n_rows, other.new_categories, other.kept) == (0, {}, ())
+
+
+# ---------------------------------------------------------------------------- which error
+
+
+@pytest.mark.parametrize(
+    ("failed", "error", "kind", "message"),
+    [
+        (False, ValueError("mine"), ValueError, "mine"),
+        (False, OutputError("mine"), OutputError, "^mine$"),
+        (True, ValueError("mine"), OutputError, "No space.*is as it was"),
+        (True, OutputError("mine"), OutputError, "No space.*is as it was"),
+        (True, KeyboardInterrupt("mine"), KeyboardInterrupt, "mine"),
+    ],
+)
+def test_a_failed_write_outweighs_what_it_led_to(tmp_path, failed, error, kind, message):
+    target = tmp_path / "t"
+    target.write_text("old")
+
+    def write():
+        with atomic_file(target) as stream:
+            stream.raw.failure = OSError(errno.ENOSPC, "No space") if failed else None
+            raise error
+
+    with pytest.raises(kind, match=message):
+        write()
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["true", "TRUE", None], "bool"), (["false"], "bool"), (["maybe", "true"], "string"),
+        (["true", "false", "maybe"], "string"), (["1", "true", "false"], "string"), ([None, "x"], "string"),
+        (["1", None, "2"], "int64"), (["1", "x"], "string"), (["1e3", "2"], "double"),
+        (["2024-01-31", "x"], "string"), (["2024-01-31", "2024-02-30"], "string"),
+        (["1"] * 120 + ["2.5"], "double"), (["0"], "int64"), (["00"], "string"),
+    ],
+)  # fmt: skip
+def test_text_becomes_what_every_cell_of_it_is(cells, kind):
+    found = as_typed(pa.chunked_array([pa.array(cells, pa.string())]))
+    assert str(found.type) == kind
+    assert found.null_count == cells.count(None)
