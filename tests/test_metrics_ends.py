@@ -21,6 +21,7 @@ from pnuauc.metrics._compare import LabeledPairs, _on_average, _slopes
 from pnuauc.metrics._conditional import conditional, mixture_limits
 from pnuauc.metrics._estimate import unbiased_auc
 from pnuauc.metrics._moments import moments_of, raw_to_auc
+from pnuauc.metrics._prior import known_prior
 from pnuauc.metrics._proportions import mover_difference, wilson
 from pnuauc.metrics._roc import _corrected_fpr
 from pnuauc.metrics._weights import MODEL_ROWS, _binormal, steadied_covariance
@@ -68,6 +69,26 @@ def test_moments_of_roles_with_single_rows(sizes):
             np.testing.assert_allclose(found.by_role[role], np.outer(spread, spread), atol=1e-12)
         else:
             assert not found.by_role[role].any()
+
+
+FOUR, FIVE = [4.0, 6.0, 7.0, 8.0], [3.0, 4.0, 6.0, 7.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "single", "shares"),
+    [
+        (([5.0], FOUR, FIVE), 0, (1 / 4, 2 / 5, 0)), ((FOUR, [5.0], FIVE), 1, (3 / 4, 0, 3 / 5)),
+        ((FOUR, FOUR, [5.0]), 2, (0, 3 / 4, 1 / 4)),
+    ],
+)  # fmt: skip
+def test_a_single_row_in_the_midst_of_the_others(rows, single, shares):
+    """It wins and loses: both pairs that it takes part in have a spread, and their product."""
+    y = np.repeat([1.0, 0.0, np.nan], [len(part) for part in rows])
+    found = moments_of(ScoreCounts.from_rows(y, np.concatenate(rows)))
+    spread = np.sqrt(np.array(shares) * (1 - np.array(shares)))
+    assert np.count_nonzero(spread) == 2
+    np.testing.assert_allclose(found.raw[spread > 0], np.array(shares)[spread > 0])
+    np.testing.assert_allclose(found.by_role[single], np.outer(spread, spread))
 
 
 @pytest.mark.parametrize("sizes", [(2, 5, 30), (5, 2, 30), (30, 40, 2), (1, 2, 30), (2, 1, 1)])
@@ -189,6 +210,15 @@ def test_an_unbiased_auc_is_linear_in_the_pair_shares(method):
         total = sum(w * single[name] for name, w in weights.items())
         assert found == pytest.approx(total)
     assert unbiased_auc(counts, (0.2, 0.4), method) == pytest.approx(found)
+
+
+def test_a_pair_is_an_interval_of_95_per_cent_unless_told():
+    for level in (0.95, 0.8):
+        read = known_prior((0.1, 0.3)) if level == 0.95 else known_prior((0.1, 0.3), level)
+        assert (read.value, read.interval, read.level) == (0.2, (0.1, 0.3), level)
+        assert read.std_error == pytest.approx(0.1 / stats.norm.ppf(0.5 + level / 2))
+    with pytest.raises(ValueError, match="needs rows to estimate it from"):
+        known_prior("auto")
 
 
 def test_values_of_a_model_are_moved_inside():
