@@ -202,6 +202,18 @@ def test_where_the_mixture_refutes_every_auc_the_limits_of_each_prior_stand_in()
     assert mixture_limits([Conditional(1.16, 0.002, 0.0, np.inf)], np.ones(1), 0.9) is None
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.6, False), (0.65, True)])
+def test_priors_are_refuted_together_where_half_a_thousandth_is_left(share, told):
+    """One prior leaves .0008 of confidence to AUCs up to 1, the other none."""
+    value = 1 - np.sqrt(0.002) * stats.norm.ppf(0.0008)
+    parts = [Conditional(value, 0.002, 0.0, np.inf), Conditional(3.0, 0.002, 0.0, np.inf)]
+    found = mixture_limits(parts, np.array([share, 1 - share]), 0.9)
+    assert (found is not None) is told
+    if told:
+        assert found[:2] == pytest.approx(parts[0].limits(REFUTED))
+        np.testing.assert_allclose(found[2], [1.0, 0.0], atol=1e-9)
+
+
 def test_freedom_of_a_variance_summed_over_roles():
     parts = np.array([0.002, 0.001, 0.0005])
     by_role = sum(v**2 / (m - 1) for v, m in zip(parts, (2, 3, 100)))
