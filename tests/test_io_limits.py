@@ -18,7 +18,7 @@ from pnuauc.io._cells import is_form, table_decimal
 from pnuauc.io._columns import Column
 from pnuauc.io._container import write_container
 from pnuauc.io._encoding import encoding_from_spec
-from pnuauc.io._leaks import find_leaks
+from pnuauc.io._leaks import _logit, find_leaks
 from pnuauc.io._model import TableModel
 from pnuauc.io._modelfile import load_model, write_model
 from pnuauc.io._parts import LinearScorer, read_scorer
@@ -72,6 +72,16 @@ def test_perfect_suspects_are_all_told_and_before_the_others():
     assert suspects({**rest, **others, **columns_of(perfect, 6)}) == six
     found = suspects({**rest, **others, **columns_of(perfect, 3)})
     assert found == [*six[:3], "outside2", "outside1"]
+
+
+def test_odds_of_a_share_that_is_next_to_nothing_or_all():
+    """A millionth is the least that is told from 0 and from 1."""
+    assert _logit(0.5) == 0.0
+    assert _logit(0.9) == pytest.approx(np.log(9.0))
+    for share in (0.0, 1e-7, 1e-6):
+        assert _logit(share) == pytest.approx(np.log(1e-6), rel=1e-5)
+        assert _logit(1.0 - share) == pytest.approx(-np.log(1e-6), rel=1e-5)
+    assert _logit(2e-6) == pytest.approx(np.log(2e-6), rel=1e-5)
 
 
 # ---------------------------------------------------------------------------- stored models
