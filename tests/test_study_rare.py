@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 from pnuauc._committee import AutoAUCClassifier
 from pnuauc._prior import ClassPrior
-from pnuauc._study import ColumnRoles
+from pnuauc._role_counts import RoleCounts
+from pnuauc._sources import MemorySource
+from pnuauc._study import ColumnRoles, LabelCodes, _census
+from pnuauc._study._census import read_source_labels
 from pnuauc._study._committee import LabelledTrees, committee_findings
 from pnuauc._study._copies import Copies
 from pnuauc._study._crossfit import CrossFit
 from pnuauc._study._findings import auc_findings, prior_verdict, selection_findings
 from pnuauc._study._importance import column_importance, permutation_importance
+from pnuauc._study._prior import prior_findings
 from pnuauc._study._rows import study_rows
+from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder
 from pnuauc.io._model import encode_views, grouped_columns
 from pnuauc.labels import Roles
@@ -178,3 +184,33 @@ def test_trees_of_labelled_rows_vote():
         np.testing.assert_allclose(scores * n_trees, np.round(scores * n_trees), atol=1e-9)
         assert (len(np.unique(np.round(scores, 9))) > 2) is (n_trees == 8)
     assert (LabelledTrees().n_trees, LabelledTrees().random_state) == (300, 0)
+
+
+# --- counts and charts ----------------------------------------------------------------------------
+
+
+def test_labels_are_counted_until_they_are_too_many(monkeypatch):
+    """Three may be labels: a fourth is still counted, so that it can be told, and then no more."""
+    monkeypatch.setattr(_census, "_MOST_LABELS", 3)
+    three, more = Counter("aabc"), Counter("bdd")
+    assert _census._add(three, more) == Counter("aabbcdd")
+    four = Counter("abcd")
+    assert _census._add(four, Counter("ae")) == four
+    for cells, told in (("abc", False), ("abcd", True)):
+        source = MemorySource(pa.table({"y": list(cells * 2)}), batch_rows=3)
+        with pytest.raises(InputError) as caught:
+            read_source_labels(source, "y", LabelCodes())
+        assert ("more than 3 different values" in str(caught.value)) is told
+
+
+def test_a_posterior_is_drawn_as_a_density():
+    """Its cells are narrow near 0: weights alone would draw another curve."""
+    edges = np.linspace(0, 1, 401) ** 2
+    shares = (edges[1:] + edges[:-1]) / 2
+    law = stats.beta(3, 12)
+    prior = ClassPrior.from_posterior(shares, np.diff(law.cdf(edges)))
+    found = prior_findings(prior, RoleCounts(5, 5, 90))["posterior"]
+    density = law.pdf(found["shares"])
+    assert len(found["shares"]) > 60
+    np.testing.assert_allclose(found["density"], density / law.pdf(2 / 13), atol=0.02)
+    assert max(found["density"]) == pytest.approx(1.0, abs=0.01)
