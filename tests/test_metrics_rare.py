@@ -7,7 +7,13 @@ import pytest
 from scipy import stats
 
 from pnuauc import ClassPrior
-from pnuauc.metrics import ScoreCounts, auc_estimate, compare_auc
+from pnuauc.metrics import (
+    ScoreCounts,
+    auc_estimate,
+    compare_auc,
+    prior_sensitivity,
+    threshold_estimate,
+)
 from pnuauc.metrics._moments import moments_of, raw_to_auc
 from pnuauc.metrics._roc import _cut, _monotone, _share_above, _thresholds
 from pnuauc.metrics._weights import combination_weights, steadied_covariance, weigh
@@ -117,6 +123,32 @@ def test_the_kth_highest_score(k, cut):
     for wrong in ((None, None), (1, 1.0), (0, None), (6, None)):
         with pytest.raises(ValueError, match="k"):
             _cut(u, *wrong)
+
+
+@pytest.mark.parametrize(
+    ("p", "u", "rate"),
+    [([0, 0, 5, 5], [5] * 10, 1.0), ([9, 9, 9], [9, *[0] * 9], 0.0), ([5, 0], [5, 0], 0.5)],
+)
+def test_a_false_positive_rate_lies_between_nothing_and_all(p, u, rate):
+    """(1 - .25) / .5 is 1.5, (.1 - .5) / .5 is -.8: both are moved inside, as are the limits."""
+    y = [1] * len(p) + [None] * len(u)
+    found = threshold_estimate(y, [*p, *u], 0.5, threshold=5.0).false_positive_rate
+    assert found.value == rate
+    assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+    assert (found.high == 1.0) is (rate > 0)
+    assert (found.low == 0.0) is (rate < 1)
+
+
+@pytest.mark.parametrize("sizes", [(1, 9, 40), (9, 1, 40), (1, 1, 40), (9, 9, 0), (9, 0, 40)])
+def test_one_method_along_a_curve_of_priors(sizes):
+    """All three roles are combined, if only by one row; others take what there is."""
+    y, scores, _ = gaussian_scores(3, sizes, 0.3, digits=1)
+    codes = {"positive_label": 1.0} if sizes[1] == 0 else {}
+    found = prior_sensitivity(y, scores, [0.2, 0.3], **codes)
+    method = "combined" if min(sizes) else "pn" if sizes[1] else "pu"
+    assert found.method == method
+    expected = [auc_estimate(y, scores, t, method, **codes).value for t in (0.2, 0.3)]
+    np.testing.assert_allclose(found.value, expected)
 
 
 # --- what is told ---------------------------------------------------------------------------------
