@@ -41,6 +41,25 @@ def test_coefficients_maximise_the_penalised_divergence(model, alpha) -> None:
             assert loss(coef) <= found.fun + 1e-6 * (1 + abs(found.fun))
 
 
+@pytest.mark.parametrize("n_iterations", [1, 2, 3, 4, 9])
+def test_every_step_is_one_of_accelerated_projected_gradients(n_iterations) -> None:
+    """x_k+1 = max(0, y_k + gradient / L), y_k+1 = x_k+1 + (m_k - 1) / m_k+1 (x_k+1 - x_k)."""
+    mean_p, u = features()
+    alpha = 0.05
+    answer = PearsonPrior(n_iterations=n_iterations)._solve(mean_p, u, SHARES, alpha)
+    largest = np.linalg.eigvalsh(u.T @ u / len(u)).max() + alpha
+    for coef, share in zip(answer.T, SHARES, strict=True):
+        x = y = np.zeros(len(mean_p))
+        m = 1.0
+        for _ in range(n_iterations):
+            slope = np.where(u @ y < 1, u @ y, 1.0)  # 1 + min(r, 0)
+            gradient = share * mean_p - (slope[:, None] * u).mean(axis=0) - alpha * y
+            new = np.maximum(y + gradient / largest, 0.0)
+            following = (1 + np.sqrt(1 + 4 * m * m)) / 2
+            x, y, m = new, new + (m - 1) / following * (new - x), following
+        np.testing.assert_allclose(coef, x, atol=1e-12)
+
+
 def test_penalised_l1_equals_the_printed_formula() -> None:
     """sum_l max(0, beta_l) beta_l / alpha - t + 1 on the rows that were fitted."""
     mean_p, u = features()

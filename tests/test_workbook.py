@@ -101,3 +101,8 @@ def test_columns_that_only_a_letter_claims_are_refused(tmp_path):
 def test_data_that_never_begin_are_refused(tmp_path, part):
     with pytest.raises(InputError, match="cannot be read as Excel"):
         read(tmp_path, members() | {part: b"<!--" + b" " * 10**6 + b"-->" + members()[part]})
+
+
+def test_the_cached_value_of_a_formula_is_read(tmp_path):
+    formula = b'<row r="2"><c r="A2"><f>1+1</f><v>2</v></c>' + number("B2", 5) + b"</row>"
+    assert read(tmp_path, sheet(HEADER + formula)).to_pydict() == {"a": [2], "b": [5]}

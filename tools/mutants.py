@@ -280,11 +280,15 @@ class Reach:
     seconds: dict[str, float]
 
     def of(self, mutant: Mutant) -> list[str]:
-        """Short tests of few lines first; a line that runs at import time only belongs to all."""
+        """Short tests of few lines first; a line that runs at import time only belongs to all.
+
+        A module may be imported by a test, which then seems to be the only one that reaches it.
+        """
         lines = self.tests.get(mutant.file, {})
         first, last = mutant.span
         found = {test for line in range(first, last + 1) for test in lines.get(line, [])}
-        chosen = set(self.seconds) if found == {""} else found & set(self.seconds)
+        everybody = found == {""} or not mutant.function
+        chosen = set(self.seconds) if everybody else found & set(self.seconds)
         return sorted(chosen, key=lambda test: (self.seconds[test] + 0.01) * self.breadth[test])
 
     @functools.cached_property

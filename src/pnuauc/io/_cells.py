@@ -145,12 +145,13 @@ def recognise(
     reading = None
     digits = matches("[0-9]", cells)
     if weights[digits].sum() < NEARLY_ALL * weights.sum() and not matches("[iI]nf", cells).any():
-        return _yes_no_form(cells, weights)  # words: no form of numbers or dates need be tried
-    if date_format is not None and "%" in date_format:  # 20240131 is a number to anyone else
-        reading = _date_form(cells, weights, date_format, present, name)
-    reading = reading or _numbers_form(cells, weights, decimal) or _other_form(cells, weights)
-    if reading is None:
-        reading = _date_form(cells, weights, date_format, present, name)
+        reading = _yes_no_form(cells, weights)  # words: no form of numbers or dates need be tried
+    else:
+        if date_format is not None and "%" in date_format:  # 20240131 is a number to anyone else
+            reading = _date_form(cells, weights, date_format, present, name)
+        reading = reading or _numbers_form(cells, weights, decimal) or _other_form(cells, weights)
+        if reading is None:
+            reading = _date_form(cells, weights, date_format, present, name)
     if reading is None or step <= 1:
         return reading
     good = _written(reading, present)
