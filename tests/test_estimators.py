@@ -199,8 +199,12 @@ def test_a_users_transformer_as_basis():
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_keep_their_column_names(frame):
+    """As scikit-learn's own estimators do; its 1.7 reads no names from polars 2."""
     X, y, *_ = draw(d=2)
-    model = AUCClassifier(prior=0.2).fit(frame({"age": X[:, 0], "sum": X[:, 1]}), y)
+    table = frame({"age": X[:, 0], "sum": X[:, 1]})
+    if not hasattr(StandardScaler().fit(table), "feature_names_in_"):
+        pytest.skip("this scikit-learn reads no names from these frames")
+    model = AUCClassifier(prior=0.2).fit(table, y)
     assert model.feature_names_in_.tolist() == ["age", "sum"]
 
 
