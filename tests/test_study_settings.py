@@ -177,6 +177,7 @@ def test_rivals_are_judged_on_the_folds_of_the_committee():
         pair = compare_auc(taken, scores, alone.scores, prior, "pn", 0.9)
         expected = {"auc": pair.value_b, "committee": pair.value_a, "difference": pair.difference,
                     "low": pair.low, "high": pair.high}  # fmt: skip
+        assert line.pop("method") == pair.method == "pn"
         assert {k: v for k, v in line.items() if k != "name"} == pytest.approx(expected)
     assert rival_findings(AUCClassifierCV(), X, held, prior, "pn", 2, settings) == []
 
