@@ -6,15 +6,38 @@ import os
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
 
 from pnuauc.datasets import GENERATORS, PNUSample, sample_pnu
+from pnuauc.io import _after_kill
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 
 # the same examples in every run: a test that fails at random tells a newcomer nothing
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+
+
+class Clock:
+    """Time that passes by waiting only."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock that whoever waits for locks and dying processes looks at."""
+    clock = Clock()
+    monkeypatch.setattr(_after_kill, "time", clock)
+    return clock
 
 
 def wins(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import threading
-import time
 import zipfile
 
 import numpy as np
@@ -42,14 +41,15 @@ def held(tmp_path):
         os.close(handle)
 
 
-def test_a_lock_that_is_held_is_waited_for_as_long_as_is_said(held):
+def test_a_lock_that_is_held_is_waited_for_as_long_as_is_said(held, waiting):
     _, second = held
-    start = time.monotonic()
+    for seconds in (0.0, 0.1, 3.0):
+        before = waiting.now
+        assert not lock(second, seconds=seconds)
+        assert waiting.now - before == pytest.approx(seconds, abs=0.02)
+    before = waiting.now
     assert not lock(second)
-    assert time.monotonic() - start < 0.9
-    start = time.monotonic()
-    assert not lock(second, seconds=0.1)
-    assert 0.1 <= time.monotonic() - start < 2.0
+    assert waiting.now == before
 
 
 def test_a_lock_that_is_given_up_is_taken(held):

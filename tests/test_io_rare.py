@@ -17,8 +17,8 @@ from scipy import sparse
 from pnuauc._basis import IdentityBasis
 from pnuauc._sources import Batch
 from pnuauc.exceptions import InputError, OutputError
-from pnuauc.io import TableEncoder, TableModel, _after_kill, _cells, read_table, score_file
-from pnuauc.io._after_kill import _watch, finish_commits
+from pnuauc.io import TableEncoder, TableModel, _cells, read_table, score_file
+from pnuauc.io._after_kill import _PATIENCE, _watch, finish_commits
 from pnuauc.io._cells import recognise
 from pnuauc.io._formats import ReadOptions, _is_pipe, find_source
 from pnuauc.io._libsvm import LibsvmReader
@@ -139,22 +139,19 @@ def left_behind(folder):
     return path
 
 
-def test_the_guard_does_its_duty_when_the_other_process_is_gone(tmp_path, monkeypatch):
+def test_the_guard_does_its_duty_when_the_other_process_is_gone(tmp_path, monkeypatch, waiting):
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
     left = left_behind(tmp_path)
-    start = time.monotonic()
     _watch(-1, [str(tmp_path)])
-    assert time.monotonic() - start < 1.0
+    assert waiting.now == 0.0
     assert not left.exists()
 
 
-def test_the_guard_gives_a_dying_process_a_moment(tmp_path, monkeypatch):
+def test_the_guard_gives_a_dying_process_a_moment(tmp_path, monkeypatch, waiting):
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
-    monkeypatch.setattr(_after_kill, "_PATIENCE", 0.1)
     left = left_behind(tmp_path)
-    start = time.monotonic()
     _watch(os.getppid(), [str(tmp_path)])
-    assert 0.1 <= time.monotonic() - start < 5.0
+    assert waiting.now == pytest.approx(_PATIENCE, abs=0.02)
     assert not left.exists()
 
 
