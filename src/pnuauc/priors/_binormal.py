@@ -31,6 +31,12 @@ Range: TypeAlias = tuple[float, float]
 #: Scorers err apart, so the error of the mean of several posteriors is this share of its width
 #: (docs/priors.md).
 _ERROR_OF_SEVERAL = 0.87
+#: With positives alone and a belief that nobody stated: it falls with the share from the first to
+#: first - slope * most, since the form errs most where positives are rare ...
+_ERROR_BY_SHARE = (0.92, 0.6, 0.3)
+#: ... and the belief's part in the order of the cells is divided by belief^w,
+#: w = min(.7, 7 / labelled rows): with few of them it would decide which cells enter.
+_LESS_BELIEF = (7.0, 0.7)
 #: At least this part of the variance stays when U's own draw is taken off: the form errs too.
 _LEAST_VARIANCE = 0.5
 _N_BINS = 32
@@ -98,6 +104,7 @@ class Posterior(NamedTuple):
     best : Shape of the largest posterior density, one for each scorer
     support : shape (n,), cells with more of it enter an interval first
     drawn_rows : rows of U whose own draw is no error (see :meth:`interval`); infinite: all of it is
+    error : of the mean of several scorers' posteriors, in deviations of that mean
     """
 
     edges: Floats
@@ -107,6 +114,7 @@ class Posterior(NamedTuple):
     best: list[Shape]
     support: Floats
     drawn_rows: float = np.inf
+    error: float = _ERROR_OF_SEVERAL
 
     @property
     def shares(self) -> Floats:
@@ -117,14 +125,14 @@ class Posterior(NamedTuple):
 
         Probability is that of the mean of the scorers' posteriors: any of them may be the one that
         is right. Of several scorers it is 2 Phi(f z) - 1 with z = Phi^-1((1 + level) / 2) and f the
-        error of that mean in its own deviations. f^2 = .87^2 (1 - t (1 - t) / (n_U variance)): the
+        error of that mean in its own deviations. f^2 = error^2 (1 - t (1 - t) / (n_U variance)): the
         likelihood takes U's rows for draws with the share t, which scatters U's own share, the one
         that is asked for, by t (1 - t) / n_U.
         """
         pooled: Floats = self.by_scorer.mean(axis=0)
         errors = float(ndtri((1 + level) / 2))
         if len(self.by_scorer) > 1:
-            errors *= _ERROR_OF_SEVERAL * float(np.sqrt(self._share_of_variance(pooled)))
+            errors *= self.error * float(np.sqrt(self._share_of_variance(pooled)))
         order = np.argsort(-self.support, kind="stable")
         needed = np.searchsorted(np.cumsum(pooled[order]), 2 * ndtr(errors) - 1)
         kept = order[: int(needed) + 1]
@@ -178,8 +186,9 @@ def posterior(
     An interval takes shares in the order of their density: it is the shortest one. With P and N and
     a belief that nobody stated (``Blend``) it takes them in the order of their likelihood instead:
     such a belief says how much a share weighs, not which of two shares fits the rows better.
-    With one class the likelihood is nearly flat where the classes overlap, and its order is noise;
-    and what U says of the other class rests on the form, so nothing is taken off its error.
+    With one class the likelihood is nearly flat where the classes overlap, and its order is noise,
+    so the order is by density, less of such a belief the fewer positives there are; and what U says
+    of the other class rests on the form, so nothing is taken off its error.
 
     Parameters
     ----------
@@ -206,9 +215,16 @@ def posterior(
     together = _scaled(averaged, masses)
     has_both = counts[0].has_both
     pooled: Floats = alone.mean(axis=0)
-    support = pooled / (masses if has_both and isinstance(belief, Blend) else np.diff(edges))
+    support, error = pooled / np.diff(edges), _ERROR_OF_SEVERAL
+    if isinstance(belief, Blend) and has_both:
+        support = pooled / masses
+    elif isinstance(belief, Blend) and belief.mean < 0.5:  # positives alone
+        part = min(_LESS_BELIEF[0] / counts[0].positive.sum(), _LESS_BELIEF[1])
+        support = support * (np.diff(edges) / np.maximum(masses, _TINY)) ** part
+        first, slope, most = _ERROR_BY_SHARE
+        error = first - slope * min(float(pooled @ (edges[1:] + edges[:-1])) / 2, most)
     drawn_rows = float(counts[0].unlabeled.sum()) if has_both and all_unlabeled else np.inf
-    return Posterior(edges, together, masses, alone, best, support, drawn_rows)
+    return Posterior(edges, together, masses, alone, best, support, drawn_rows, error)
 
 
 def _scaled(log_likelihood: Floats, masses: Floats) -> Floats:
