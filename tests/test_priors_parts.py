@@ -24,7 +24,14 @@ from pnuauc.priors import (
 )
 from pnuauc.priors import _distances as distances
 from pnuauc.priors._belief import read_belief
-from pnuauc.priors._binormal import Posterior, RankCounts, Shape, bin_shares, rank_counts
+from pnuauc.priors._binormal import (
+    Posterior,
+    RankCounts,
+    Shape,
+    bin_shares,
+    posterior,
+    rank_counts,
+)
 from pnuauc.priors._conversion import prior_in_rows
 from pnuauc.priors._fit_test import _groups, _mixture_statistic, fit_test
 from pnuauc.priors._kernels import gaussian, median_distance, stack
@@ -225,6 +232,31 @@ def test_an_interval_of_several_scorers_is_shorter_by_the_same_factor_at_every_l
     ):
         expected = [0.4 - errors * 0.05, 0.4 + errors * 0.05]
         assert found.interval(level) == pytest.approx(expected, abs=4e-4)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.25, 0.5])
+def test_the_error_of_several_scorers_falls_with_the_share_from_positives_alone(share):
+    """.92 - .6 t with the mean t of the scorers' posteriors, from .3 on the same.
+
+    .87 where the belief is stated, where both classes are labelled, and with negatives alone.
+    """
+    rng, default = np.random.default_rng(0), read_belief(None)
+    positive, negative = rng.normal(2.5, 1, 60), rng.normal(0, 1, 60)
+    n_hidden = int(1000 * share)
+    unlabeled = np.r_[rng.normal(2.5, 1, n_hidden), rng.normal(0, 1, 1000 - n_hidden)]
+
+    def error(p, n, u, belief):
+        counts = [rank_counts(np.asarray(p), np.asarray(n), u, np.random.RandomState(s))
+                  for s in range(2)]  # fmt: skip
+        found = posterior(counts, belief)
+        return found.error, float(found.by_scorer.mean(axis=0) @ found.shares)
+
+    alone, mean = error(positive, [], unlabeled, default)
+    assert mean == pytest.approx(share, abs=0.15)  # the belief pulls it down
+    assert alone == pytest.approx(0.92 - 0.6 * min(mean, 0.3))
+    assert error(positive, [], unlabeled, Beta(1, 3))[0] == 0.87
+    assert error(positive, negative, unlabeled, default)[0] == 0.87
+    assert error(-negative, [], -unlabeled, default.mirrored)[0] == 0.87
 
 
 def test_an_interval_holds_what_each_scorer_may_be_right_about():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
-from pnuauc._study import LabelCodes
+from pnuauc._study import LabelCodes, _findings
 from pnuauc._study._copies import Copies
 from pnuauc._study._crossfit import CrossFit
 from pnuauc._study._data import label_values, read_labels
@@ -134,6 +137,35 @@ def test_more_rows_do_nothing_for_a_coin_and_little_for_a_perfect_model():
     found = trained_on_all(0.8, 0.8, 0.5)
     assert found == pytest.approx(0.8 + 0.2 * 0.6 * (1 - np.sqrt(0.8)))
     assert trained_on_all(0.8, 1.0, 0.5) == 0.8
+
+
+@pytest.mark.parametrize("n_negative", [0, 30])
+@given(
+    ends=st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted),
+    n_folds=st.integers(2, 10),
+)
+def test_limits_of_the_final_model_keep_their_order_and_their_side(ends, n_folds, n_negative):
+    """0 <= low <= value <= high <= 1; nothing to learn and no width stay so.
+
+    With both classes the lower limit is nearer to the value than the gains alone put it, the upper
+    one where they put it; with one class the other way round.
+    """
+    roles = SimpleNamespace(n_positive=20, n_negative=n_negative)
+    held = SimpleNamespace(roles=roles, training_share=1 - 1 / n_folds)
+    low, value, high = _findings._limits_of_final_model(held, *np.array(ends))
+    assert 0 <= low <= value <= high <= 1
+    gains = (0.25, 0.5, 1.25) if n_negative else (0.0, 0.25, 0.75)
+    bottom, middle, top = (
+        trained_on_all(end, held.training_share, gain)
+        for end, gain in zip(ends, gains, strict=True)
+    )
+    assert value == middle
+    same, moved = (high - max(top, middle), low - bottom) if n_negative else (
+        low - min(bottom, middle), max(top, middle) - high)  # fmt: skip
+    assert same == pytest.approx(0, abs=1e-12)
+    assert moved >= -1e-12
+    point = _findings._limits_of_final_model(held, *np.full(3, min(ends[1], 0.5)))
+    assert point == pytest.approx(np.full(3, min(ends[1], 0.5)))
 
 
 @pytest.mark.parametrize(("n_used", "identical"), [(40, 0), (30, 0), (40, 6)])

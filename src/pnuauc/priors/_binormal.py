@@ -31,11 +31,11 @@ Range: TypeAlias = tuple[float, float]
 #: Scorers err apart, so the error of the mean of several posteriors is this share of its width
 #: (docs/priors.md).
 _ERROR_OF_SEVERAL = 0.87
-#: With positives alone and a belief that nobody stated: it falls with the share from the first to
-#: first - slope * most, since the form errs most where positives are rare ...
+#: With positives alone and a belief that nobody stated it is at_zero - slope min(share, most): the
+#: form errs most where positives are rare.
 _ERROR_BY_SHARE = (0.92, 0.6, 0.3)
-#: ... and the belief's part in the order of the cells is divided by belief^w,
-#: w = min(.7, 7 / labelled rows): with few of them it would decide which cells enter.
+#: And the order of the cells is that of density / belief^w with w = min(first / positives, second):
+#: with few positives the belief would decide which shares enter.
 _LESS_BELIEF = (7.0, 0.7)
 #: At least this part of the variance stays when U's own draw is taken off: the form errs too.
 _LEAST_VARIANCE = 0.5
@@ -125,9 +125,9 @@ class Posterior(NamedTuple):
 
         Probability is that of the mean of the scorers' posteriors: any of them may be the one that
         is right. Of several scorers it is 2 Phi(f z) - 1 with z = Phi^-1((1 + level) / 2) and f the
-        error of that mean in its own deviations. f^2 = error^2 (1 - t (1 - t) / (n_U variance)): the
-        likelihood takes U's rows for draws with the share t, which scatters U's own share, the one
-        that is asked for, by t (1 - t) / n_U.
+        error of that mean in its own deviations. f^2 = error^2 (1 - t (1 - t) / (n_U variance)):
+        the likelihood takes U's rows for draws with the share t, which scatters U's own share, the
+        one that is asked for, by t (1 - t) / n_U.
         """
         pooled: Floats = self.by_scorer.mean(axis=0)
         errors = float(ndtri((1 + level) / 2))
@@ -221,8 +221,8 @@ def posterior(
     elif isinstance(belief, Blend) and belief.mean < 0.5:  # positives alone
         part = min(_LESS_BELIEF[0] / counts[0].positive.sum(), _LESS_BELIEF[1])
         support = support * (np.diff(edges) / np.maximum(masses, _TINY)) ** part
-        first, slope, most = _ERROR_BY_SHARE
-        error = first - slope * min(float(pooled @ (edges[1:] + edges[:-1])) / 2, most)
+        at_zero, slope, most = _ERROR_BY_SHARE
+        error = at_zero - slope * min(float(pooled @ (edges[1:] + edges[:-1])) / 2, most)
     drawn_rows = float(counts[0].unlabeled.sum()) if has_both and all_unlabeled else np.inf
     return Posterior(edges, together, masses, alone, best, support, drawn_rows, error)
 
