@@ -31,11 +31,11 @@ Range: TypeAlias = tuple[float, float]
 #: Scorers err apart, so the error of the mean of several posteriors is this share of its width
 #: (docs/priors.md).
 _ERROR_OF_SEVERAL = 0.87
-#: With positives alone and a belief that nobody stated it is at_zero - slope min(share, most): the
-#: form errs most where positives are rare.
-_ERROR_BY_SHARE = (0.92, 0.6, 0.3)
-#: And the order of the cells is that of density / belief^w with w = min(first / positives, second):
-#: with few positives the belief would decide which shares enter.
+#: With n positives alone and a belief that nobody stated: first (1 - second / max(n, third)), since
+#: the scorers' posteriors differ the less the more of the belief is in them all ...
+_ERROR_ALONE = (0.9, 2.0, 10.0)
+#: ... and cells enter by density / belief^w, w = min(first / n, second): with few positives the
+#: belief would decide which do.
 _LESS_BELIEF = (7.0, 0.7)
 #: At least this part of the variance stays when U's own draw is taken off: the form errs too.
 _LEAST_VARIANCE = 0.5
@@ -219,10 +219,11 @@ def posterior(
     if isinstance(belief, Blend) and has_both:
         support = pooled / masses
     elif isinstance(belief, Blend) and belief.mean < 0.5:  # positives alone
-        part = min(_LESS_BELIEF[0] / counts[0].positive.sum(), _LESS_BELIEF[1])
-        support = support * (np.diff(edges) / np.maximum(masses, _TINY)) ** part
-        at_zero, slope, most = _ERROR_BY_SHARE
-        error = at_zero - slope * min(float(pooled @ (edges[1:] + edges[:-1])) / 2, most)
+        n_positive = float(counts[0].positive.sum())
+        support = support * (np.diff(edges) / np.maximum(masses, _TINY)) ** min(
+            _LESS_BELIEF[0] / n_positive, _LESS_BELIEF[1]
+        )
+        error = _ERROR_ALONE[0] * (1 - _ERROR_ALONE[1] / max(n_positive, _ERROR_ALONE[2]))
     drawn_rows = float(counts[0].unlabeled.sum()) if has_both and all_unlabeled else np.inf
     return Posterior(edges, together, masses, alone, best, support, drawn_rows, error)
 
