@@ -261,8 +261,8 @@ def test_with_both_classes_the_default_belief_weighs_but_does_not_rank() -> None
     """No share outside the interval has a higher likelihood than its ends.
 
     With a stated belief, or negatives alone, no share outside has a higher density; with ten
-    positives alone none has a higher density^.3 likelihood^.7, with 28 none a higher
-    density^.75 likelihood^.25. The first two orders give other intervals in most of the 12
+    positives alone none has a higher density^.6 likelihood^.4, with 40 none a higher
+    density^.9 likelihood^.1. The first two orders give other intervals in most of the 12
     draws, or this would show nothing.
     """
     default, differ = read_belief(None), 0
@@ -270,12 +270,12 @@ def test_with_both_classes_the_default_belief_weighs_but_does_not_rank() -> None
         p, n, u = scores(0.3, 1.0, seed, 10, 20)
         both, stated = (posterior([counts_of(p, n, u)], b) for b in (default, Beta(1, 3.5)))
         one = posterior([counts_of(p, [], u)], default)
-        more = posterior([counts_of(scores(0.3, 1.0, seed, 28, 1)[0], [], u)], default)
+        more = posterior([counts_of(scores(0.3, 1.0, seed, 40, 1)[0], [], u)], default)
         mirrored = posterior([counts_of(-n, [], -u)], default.mirrored)
         for found, measure in (
             (both, both.belief),
-            (one, one.belief**0.7 * np.diff(one.edges) ** 0.3),
-            (more, more.belief**0.25 * np.diff(more.edges) ** 0.75),
+            (one, one.belief**0.4 * np.diff(one.edges) ** 0.6),
+            (more, more.belief**0.1 * np.diff(more.edges) ** 0.9),
             (mirrored, np.diff(mirrored.edges)),
             (stated, np.diff(stated.edges)),
         ):

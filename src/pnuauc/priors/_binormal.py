@@ -33,10 +33,11 @@ Range: TypeAlias = tuple[float, float]
 _ERROR_OF_SEVERAL = 0.87
 #: With n positives alone and a belief that nobody stated: first (1 - second / max(n, third)), since
 #: the scorers' posteriors differ the less the more of the belief is in them all ...
-_ERROR_ALONE = (0.9, 2.0, 10.0)
+_ERROR_ALONE = (0.9, 1.0, 10.0)
 #: ... and cells enter by density / belief^w, w = min(first / n, second): with few positives the
-#: belief would decide which do.
-_LESS_BELIEF = (7.0, 0.7)
+#: belief would decide which do. More than this leaves out the small shares that nothing speaks
+#: against (docs/priors.md).
+_LESS_BELIEF = (4.0, 0.4)
 #: At least this part of the variance stays when U's own draw is taken off: the form errs too.
 _LEAST_VARIANCE = 0.5
 _N_BINS = 32
