@@ -7,9 +7,10 @@ import pytest
 from sklearn.utils import check_random_state
 
 from pnuauc._row_groups import grouped_folds
-from pnuauc.exceptions import LabelReadingWarning
+from pnuauc.exceptions import LabelReadingWarning, PriorNotIdentifiedError
 from pnuauc.labels import read_roles
 from pnuauc.metrics import (
+    AUCScorer,
     RoleStratifiedKFold,
     RoleStratifiedShuffleSplit,
     auc_estimate,
@@ -52,6 +53,10 @@ def test_two_unclear_values_are_read_in_sorted_order():
     with pytest.warns(LabelReadingWarning, match="'x' is read as positive"):
         found = make_auc_scorer()(Given(), scores[:, None], y)
     assert found == pytest.approx(wins(scores[y == "x"], scores[y == "w"]).mean())
+    assert AUCScorer(None, "pn")(Given(), scores[:, None], y == "x") == found
+    with pytest.raises(PriorNotIdentifiedError, match="'pu' needs the share") as caught:
+        AUCScorer(None, "pu")(Given(), scores[:, None], np.where(y == "x", 1.0, np.nan))
+    assert caught.value.about == "prior"
 
 
 def test_grouped_folds_without_shuffling_are_those_of_seed_zero():
