@@ -94,13 +94,19 @@ def test_the_constants_of_the_variance():
     assert (USUAL, USUAL_ROWS, REFUTED) == (1.2, 10.0, 0.999)
 
 
-@pytest.mark.parametrize("sizes", [(12, 30, 200), (1, 40, 300), (25, 1, 90), (9, 14, 1), (1, 1, 5)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        *[(12, 30, 200), (1, 40, 300), (25, 1, 90), (9, 14, 1), (1, 1, 5)],
+        *[(2, 40, 300), (25, 2, 90), (9, 14, 2), (2, 2, 2)],
+    ],
+)
 @pytest.mark.parametrize("prior", [0.1, 0.45, 0.6])
 @pytest.mark.parametrize(
     "weights", [(1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0), (0.3, 0.5, 0.2), (0.8, 0.6, -0.4)]
 )
 def test_the_variance_of_an_estimate_by_hand(sizes, prior, weights):
-    """Also where a role has one row, and where rows of U scatter more with the classes apart."""
+    """Also with one or two rows of a role, and where U scatters more with the classes apart."""
     y, scores, _ = gaussian_scores(3, sizes, prior, distance=1.3, digits=1)
     moments = moments_of(ScoreCounts.from_rows(y, scores))
     found = conditional(moments, prior, np.array(weights), 1.5)

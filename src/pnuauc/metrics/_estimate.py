@@ -360,9 +360,10 @@ def _known(
         raise _refuted(ask, method)
     variance = float(ask.row_variance(prior, weights))
     if variance <= 0.0 and found.value in (0.0, 1.0):
+        pairs = "Every pair is" if found.value == 0.0 else "Not one pair is"
         notes.append(
-            "Not one pair is misranked, so the standard error reads zero; the interval is the one "
-            "that so many rows allow."
+            f"{pairs} misranked, so the standard error reads zero; the interval is the one that "
+            "so many rows allow."
         )
     return _result(ask, method, weights, found.value, variance, limits, found.value, notes)
 
