@@ -8,6 +8,7 @@ import select
 import sys
 import threading
 import time
+import zipfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -77,6 +78,13 @@ def test_a_folder_may_look_like_an_address(tmp_path, monkeypatch):
         read_table("ab:/none.csv")
 
 
+def test_a_name_outside_an_archive_says_the_format_of_one_inside(tmp_path):
+    for name, inside, columns in (("t.csv.zip", "data", ["a", "b"]), ("t.zip", "t.tsv", ["a,b"])):
+        with zipfile.ZipFile(tmp_path / name, "w") as made:
+            made.writestr(inside, "a,b\n1,2\n")
+        assert read_table(tmp_path / name).column_names == columns
+
+
 # ---------------------------------------------------------------------------- delimiters
 
 
@@ -105,7 +113,7 @@ def test_the_last_line_of_a_quarter_of_the_head_may_be_cut(n_letters, second_las
 @pytest.mark.parametrize(
     ("text", "delimiter"),
     [
-        ("a;b;" + "x" * 20_000, ";"), ("a;b;c,d" + "x" * 20_000 + "\n1;2", ";"),
+        ("a;b;" + "x" * 20_000, ";"), ("a;b;c,d" + "x" * 20_000 + "\n1;2,4", ";"),
         ("a;b\n1;2;3\n", ";"), ("a|b|c,d\n1|2,3\n", ","), ("a|b;c\n1\n", ";"), ("ab\n1;2;3\n", ","),
     ],
 )  # fmt: skip

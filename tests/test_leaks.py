@@ -361,6 +361,19 @@ def test_two_errors_and_the_limits_themselves():
     assert len(_leaks._outside(beyond)) == 1
 
 
+def test_a_lead_as_large_as_it_must_be_is_told(monkeypatch):
+    """Both limits are met to the last digit; a digit more and they are not."""
+    first, *rest = (reading(name, won) for name, won in (("a", 0.95), ("b", 0.7), ("c", 0.4)))
+    sure = 0.5 + first.strength - 2.0 * first.error
+    gap = _leaks._logit(sure) - _leaks._logit(0.5 + rest[0].strength)
+    for name, value in (("_STRONG", sure), ("_GAP", gap)):
+        with monkeypatch.context() as patch:
+            patch.setattr(_leaks, name, value)
+            assert _leaks._far_ahead([first, *rest])
+            patch.setattr(_leaks, name, np.nextafter(value, 9))
+            assert not _leaks._far_ahead([first, *rest])
+
+
 def test_a_level_that_one_half_does_not_have():
     """The last level stands once, in an even place: the odd places know nothing of it."""
     roles = roles_of(4, 4, 12)
