@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
 import os
 
 import numpy as np
@@ -202,6 +204,7 @@ def test_orders_that_a_column_gives():
     assert len(_leaks._orderings(WORD, pa.array(list("abcd") * 10), roles)) == 1
     assert _leaks._orderings(WORD, pa.array(list("abcde") * 8), roles) == []
     assert _leaks._orderings(WORD, pa.array(["a"] * 40), roles) == []
+    assert _leaks._orderings(NUMBER, pa.nulls(40, pa.float64()), roles) == []
 
 
 @pytest.mark.parametrize("sizes", [(8, 10, 22), (0, 18, 22)])
@@ -300,3 +303,109 @@ def test_readings_of_a_column(sign):
     assert np.isnan(pair.positive_negative)
     assert pair.strength == pytest.approx(abs(wins(p, u).mean() - 0.5), abs=1e-12)
     assert pair.error == pytest.approx(_leaks._null_error(p, u))
+
+
+@pytest.mark.parametrize("cells", [range(7), [0, 0, 0, 1, 1, 2, 2], [0, 0, 1, 2, 3, 3, 4]])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_error_of_few_rows_against_every_split(cells, n):
+    """Ties are counted by t^3 / N^3 in place of (t^3 - t) / (N^3 - N): 1.1% at seven rows."""
+    values = np.array(cells, dtype=float)
+    shares = []
+    for chosen in itertools.combinations(range(7), n):
+        a = np.isin(np.arange(7), chosen)
+        shares.append(wins(values[a], values[~a]).mean())
+    assert _leaks._null_error(values[:n], values[n:]) == pytest.approx(np.std(shares), rel=0.012)
+
+
+def test_without_rows_the_error_is_a_number():
+    none = np.empty(0)
+    assert _leaks._null_error(none, none) == pytest.approx(0.5)
+    assert _leaks._null_error(none, np.arange(4.0)) == pytest.approx(np.sqrt(6 / 48 * (1 - 1 / 16)))
+
+
+def test_which_way_a_column_points_is_told_by_p_and_n():
+    """P hardly above N, U far below: U is beyond N, not beyond P."""
+    p, n, u = np.arange(10.0) + 1, np.arange(12.0) - 1, np.arange(14.0) - 40
+    assert 0.5 < wins(p, n).mean() < 0.75
+    for sign in (1.0, -1.0):
+        found = _leaks._reading("c", sign * np.r_[p, n, u], roles_of(10, 12, 14))
+        assert found.outside == 0.5
+        assert found.error == pytest.approx(_leaks._null_error(n, u))
+    # where P and N are alike, high values count as those of P
+    alike = _leaks._reading("c", np.r_[np.arange(6.0), np.arange(6.0), np.arange(6.0), u + 80],
+                            roles_of(6, 12, 14))  # fmt: skip
+    assert alike.positive_negative == 0.5
+    assert alike.error == pytest.approx(_leaks._null_error(np.arange(6.0), u + 80))
+    pair = _leaks._reading("c", np.r_[p, u], roles_of(10, 0, 14))
+    assert (pair.outside, pair.strength) == (0.0, 0.5)
+
+
+def test_the_stronger_reading_of_a_column_counts_whichever_comes_first():
+    rest = [reading("b", 0.7), reading("c", 0.4)]
+    weak, strong = reading("a", 0.6), reading("a", 0.95)
+    for both in ([weak, strong], [strong, weak]):
+        assert "'a' alone ranks with an AUC of 0.95" in _leaks._far_ahead([*both, *rest])[0]
+    # of two that are equally strong the first
+    unsure = reading("a", 0.95, error=0.06)
+    assert _leaks._far_ahead([strong, unsure, *rest])
+    assert not _leaks._far_ahead([unsure, strong, *rest])
+
+
+def test_two_errors_and_the_limits_themselves():
+    rest = [reading("b", 0.7), reading("c", 0.4)]
+    assert _leaks._far_ahead([reading("a", 0.88, error=0.014), *rest])
+    assert not _leaks._far_ahead([reading("a", 0.88, error=0.016), *rest])
+    just = [reading("a", 0.6, outside=_leaks._OUTSIDE, error=0.001), *rest]
+    assert _leaks._outside(just) == []
+    beyond = [reading("a", 0.6, outside=_leaks._OUTSIDE + 1e-9, error=0.001), *rest]
+    assert len(_leaks._outside(beyond)) == 1
+
+
+def test_a_lead_as_large_as_it_must_be_is_told(monkeypatch):
+    """Both limits are met to the last digit; a digit more and they are not."""
+    first, *rest = (reading(name, won) for name, won in (("a", 0.95), ("b", 0.7), ("c", 0.4)))
+    sure = 0.5 + first.strength - 2.0 * first.error
+    gap = _leaks._logit(sure) - _leaks._logit(0.5 + rest[0].strength)
+    for name, value in (("_STRONG", sure), ("_GAP", gap)):
+        with monkeypatch.context() as patch:
+            patch.setattr(_leaks, name, value)
+            assert _leaks._far_ahead([first, *rest])
+            patch.setattr(_leaks, name, np.nextafter(value, 9))
+            assert not _leaks._far_ahead([first, *rest])
+
+
+def test_a_level_that_one_half_does_not_have():
+    """The last level stands once, in an even place: the odd places know nothing of it."""
+    roles = roles_of(4, 4, 12)
+    level = np.r_[2, np.arange(19) % 2]
+    found = _leaks._by_level(level, roles)
+    assert found[0] == pytest.approx(0.2)  # two of the ten odd places are positive
+    assert len(found) == 20
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_how_few_unlabelled_rows_are_nearly_none(sign):
+    """Rows at the cut count on both sides; the share is that of the positives beyond it."""
+    u = np.linspace(-10, -1, 4000)
+    for beyond, told in ((6, True), (7, False)):  # (n + 3) / 4000 < .0025
+        cells = np.r_[np.arange(10.0), np.where(np.arange(4000) < beyond, 20.0, u)]
+        assert _leaks._most_where_none(sign * cells, roles_of(10, 0, 4000)) is told
+    # the middle one of eleven is beyond the cut: 3 / 1200 < .005 * 6 / 11
+    odd = np.r_[np.arange(11.0), u[:1200]]
+    assert _leaks._most_where_none(sign * odd, roles_of(11, 0, 1200))
+    assert not _leaks._most_where_none(sign * odd[:-120], roles_of(11, 0, 1080))
+    # all positives are alike: 3 / 601 < .005
+    alike = np.r_[np.zeros(10), u[:601]]
+    assert _leaks._most_where_none(sign * alike, roles_of(10, 0, 601))
+    assert not _leaks._most_where_none(sign * alike[:-1], roles_of(10, 0, 600))
+
+
+def test_dates_are_ordered_by_their_days():
+    """The month would say nothing: every row has the same."""
+    roles = roles_of(6, 6, 8)
+    when = Column("c", "date", "date32[day]")
+    days = np.r_[20:26, 1:7, 1:9]
+    cells = pa.array([dt.date(2024, 1, int(day)) for day in days])
+    (order,) = _leaks._orderings(when, cells, roles)
+    np.testing.assert_array_equal(order - order.min(), days - 1)
+    assert _leaks._separates(when, cells, _leaks._groups(roles)) == "the positive rows"

@@ -15,6 +15,10 @@ from pnuauc.exceptions import InputError
 
 __all__ = ["array_of", "as_table", "check_names", "plain_types"]
 
+#: Values that are text beside others, as they are or by the names of their types.
+_PLAIN = (str, int, float, bool, np.generic)
+_SPELLED = {"Decimal", "Fraction", "UUID", "Timedelta", "Period"}
+
 
 def as_table(data: Any) -> Any:
     """Any pandas, polars, pyarrow or narwhals frame, or a numpy array -> ``pyarrow.Table``.
@@ -82,18 +86,16 @@ def _mixed(values: Iterable[Any], name: str, error: Exception) -> Any:
     pa = need("pyarrow")
     out: list[str | None] = []
     for value in values:
-        if value is None or (isinstance(value, float) and value != value):
+        kind = type(value).__name__
+        gap = isinstance(value, (float, np.generic)) and value != value
+        if value is None or gap or kind in {"NAType", "NaTType"}:  # NaT has an isoformat too
             out.append(None)
-        elif isinstance(value, (str, int, float, bool, np.generic)) or hasattr(value, "isoformat"):
-            out.append(str(value))
-        elif type(value).__name__ in {"NAType", "NaTType"}:
-            out.append(None)
-        elif type(value).__name__ in {"Decimal", "Fraction", "UUID", "Timedelta", "Period"}:
+        elif isinstance(value, _PLAIN) or hasattr(value, "isoformat") or kind in _SPELLED:
             out.append(str(value))
         else:
             first = str(error).strip().splitlines()[0]
             raise InputError(
-                f"Column '{name}' holds a {type(value).__name__} among its values ({first})."
+                f"Column '{name}' holds a {kind} among its values ({first})."
             ) from error
     return pa.array(out, pa.large_string())
 
