@@ -43,6 +43,16 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+class Scored:
+    """A model whose scores are a column of the table."""
+
+    def encode(self, table: Any, first_row: int = 0) -> np.ndarray:
+        return np.asarray(table.column("s"))
+
+    def score_encoded(self, X: np.ndarray) -> np.ndarray:
+        return X
+
+
 def wins(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """All pairs (a_i, b_j): 1 where a_i > b_j, 1/2 where they are equal. Shape (len(a), len(b))."""
     return (a[:, None] > b) + 0.5 * (a[:, None] == b)

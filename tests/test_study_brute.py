@@ -30,7 +30,7 @@ from pnuauc._study._rows import study_rows
 from pnuauc.exceptions import InputError, LabelReadingWarning
 from pnuauc.io import TableEncoder
 from pnuauc.metrics import auc_estimate
-from tests.conftest import final_limits, roles_of
+from tests.conftest import Scored, final_limits, roles_of
 
 RNG = np.random.default_rng(9)
 
@@ -119,16 +119,6 @@ def test_edges_lie_between_scores_and_are_evenly_spaced_in_rank(monkeypatch):
     scores = RNG.normal(size=50)
     known = np.sort(scores)
     np.testing.assert_allclose(_reference._edges(scores), (known[1:-1] + known[:-2]) / 2)
-
-
-class Scored:
-    """A model whose scores are a column of the table."""
-
-    def encode(self, table, first_row=0):
-        return np.asarray(table.column("s"))
-
-    def score_encoded(self, X):
-        return X
 
 
 @pytest.mark.parametrize("n_top", [0, 1, 3, 50])
