@@ -61,6 +61,24 @@ def test_points_beyond_all_counted_rows_stand_half_a_row_from_the_end():
                                0.1 + 0.15 / 7 * (scale.z[1] - scale.z[0]))  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_counted_places_by_a_loop_over_the_points(seed):
+    """Rows below and half of those at a point; points without rows keep their order between."""
+    rng = np.random.default_rng(seed)
+    cells = rng.integers(0, 3, 17) * (rng.random(17) < 0.4)
+    cells[:4] = [4, 0, 0, 3]  # nothing between the first two points, rows at the second
+    points, n = np.arange(8.0), cells.sum()
+    below = [int(cells[: 2 * k + 1].sum()) for k in range(8)]
+    place = []
+    for k in range(8):
+        at = cells[2 * k + 1]
+        same = [j for j in range(8) if below[j] == below[k]]
+        among = 0.0 if at else (same.index(k) + 1) / (len(same) + 1) - 0.5
+        place.append((below[k] + at / 2 + among) / n)
+    found = Reference.counted(points, cells, -1.0, 8.0, points).z
+    np.testing.assert_allclose(found, ndtri(np.clip(place, 0.5 / n, 1 - 0.5 / n)))
+
+
 def test_no_rows_that_tell_the_spread_leave_the_extent_of_all_or_one():
     points, cells = np.array([0.0]), np.array([1, 0, 1])
     wide = Reference.counted(points, cells, -1.0, 3.0, np.empty(0))
