@@ -19,6 +19,7 @@ from pnuauc._study._committee import rival_findings
 from pnuauc._study._copies import Copies
 from pnuauc._study._crossfit import CrossFit, cross_fit
 from pnuauc._study._findings import held_out_placement
+from pnuauc._study._importance import column_importance
 from pnuauc._study._rows import StudyRows, study_rows
 from pnuauc.baselines import LabeledOnly
 from pnuauc.io import TableEncoder
@@ -349,3 +350,21 @@ def test_columns_that_were_measured_are_tried_as_reasons(importance, tried):
     found = study_fit._top(model, X, rows, None, findings, FitSettings(top=1))
     assert seen == [(len(tried), tried)]
     assert [line[0] for line in found["rows"]] == [61]
+
+
+def test_where_the_prior_is_not_told_columns_are_measured_by_pairs_won(monkeypatch):
+    prior = ClassPrior(0.3, 0.02, 0.98, 0.95, 0.25, "estimated", doubt="Because.")
+    monkeypatch.setattr(study_fit, "find_prior", lambda *args, **options: prior)
+    table, columns = a_table((14, 0, 50)).select(["x", "z", "y"]), ColumnRoles("y")
+    settings = FitSettings(**{**QUICK, "prior": None, "comparisons": False}, random_state=2)
+    study = fit_study(table, columns, settings)
+    findings = study.findings
+    assert (findings["auc"], findings["auc_raw"]["method"]) == (None, "pu_raw")
+    X = study.encoder.transform(study_rows(table, columns, 99, 2).table)
+    measured = column_importance(study.held_out, X, study.encoder, prior, "pu_raw", seed=2)
+    assert findings["importance"]["columns"] == measured
+    assert [item["column"] for item in measured] == ["x", "z"]
+    assert findings["warnings"] == [
+        "The prior is doubtful: Because. Give it if you know it."
+    ]  # fmt: skip
+    assert not findings["prior"]["told"]

@@ -10,8 +10,9 @@ import pytest
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
-from pnuauc._sources import Batch
-from pnuauc._study import _importance, _reference
+from pnuauc._sources import Batch, MemorySource, RowKeys
+from pnuauc._study import LabelCodes, _importance, _reference
+from pnuauc._study._census import read_source_labels
 from pnuauc._study._copies import Copies, find_copies
 from pnuauc._study._crossfit import CrossFit, Reference, common_scale, cross_fit
 from pnuauc._study._everywhere import _Count, nothing_counted
@@ -155,6 +156,41 @@ def test_batches_of_labelled_rows_alone_change_nothing(n_top):
     assert found.leaders.row.tolist() == [100 + i for i in best]
     assert found.leaders.part.tolist() == [i // 3 for i in best]
     assert found.leaders.score.tolist() == scores[best].tolist()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6, 0.95])
+def test_threshold_and_quantiles_of_a_few_rows_by_hand(monkeypatch, share):
+    """Eight scores, all of them drawn: half way between neighbours stand whole rows.
+
+    The last two share a cell, as no point is asked for between them.
+    """
+    u = np.array([0.0, 1.0, 3.0, 4.0, 8.0, 9.0, 11.0, 16.0])
+    table = pa.table({"s": np.r_[50.0, u[::-1], -50.0], "i": list("abcdefghij"),
+                      "y": pa.array([1, *[None] * 8, 0], pa.int8())})  # fmt: skip
+    source = MemorySource(table, batch_rows=3)
+    reader, _ = read_source_labels(source, "y", LabelCodes())
+    origin = SimpleNamespace(
+        labels=reader, keys=RowKeys(("i",), 0, True), source=source,
+        everything=lambda encoder: SimpleNamespace(source=source),
+    )  # fmt: skip
+    model = Scored()
+    model.encoder, model.threshold = None, 2.5
+    monkeypatch.setattr(_reference, "replace", lambda thing, **new: _with(thing, new))
+    leaders = _reference.place_among_all(model, origin, u, share, 3, ["i"])
+    points = [0.0, 0.5, 2.0, 3.5, 6.0, 8.5, 10.0, 16.0]
+    below = [0, 1 / 8, 2 / 8, 3 / 8, 4 / 8, 5 / 8, 6 / 8, 1]
+    step = np.interp(1 - share, below, points)
+    assert model.threshold == pytest.approx(2.5 + step)
+    expected = np.interp(np.linspace(0, 1, len(model.quantiles)), below, points) - step
+    np.testing.assert_allclose(model.quantiles, expected)
+    np.testing.assert_allclose(leaders.score, np.array([16.0, 11.0, 9.0]) - step)
+    assert leaders.table.column("i").to_pylist() == ["b", "c", "d"]
+
+
+def _with(thing, new):
+    for name, value in new.items():
+        object.__setattr__(thing, name, value)
+    return thing
 
 
 # --- some unlabelled rows in place of all ---------------------------------------------------------
