@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import settings
 
 from pnuauc.datasets import GENERATORS, PNUSample, sample_pnu
 from pnuauc.io import _after_kill
+from pnuauc.labels import Roles
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
 
@@ -40,9 +43,39 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+class Scored:
+    """A model whose scores are a column of the table."""
+
+    def encode(self, table: Any, first_row: int = 0) -> np.ndarray:
+        return np.asarray(table.column("s"))
+
+    def score_encoded(self, X: np.ndarray) -> np.ndarray:
+        return X
+
+
 def wins(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """All pairs (a_i, b_j): 1 where a_i > b_j, 1/2 where they are equal. Shape (len(a), len(b))."""
     return (a[:, None] > b) + 0.5 * (a[:, None] == b)
+
+
+def roles_of(n_p: int, n_n: int, n_u: int) -> Roles:
+    """Positive rows first, then negative, then unlabelled ones."""
+    return Roles(np.repeat(np.array([1, 0, -1], np.int8), [n_p, n_n, n_u]))
+
+
+def final_limits(ends: Sequence[float], share: float, both: bool) -> list[float]:
+    """(low, value, high) of the model of all rows, from those of refits on a share of them.
+
+    a + (1 - a) (2 a - 1) (1 - share^power) with the powers of docs/truth.md; then each limit goes
+    its part of the way from the value, on the scale of arcsin(sqrt(AUC)).
+    """
+    powers, reach = ((0.25, 0.5, 1.25), (0.8, 1.0)) if both else ((0.0, 0.25, 0.75), (1.0, 0.85))
+    low, value, high = (
+        a + (1 - a) * max(2 * a - 1, 0) * (1 - share**power) for a, power in zip(ends, powers)
+    )
+    angles = [math.asin(math.sqrt(a)) for a in (low, value, max(high, value))]
+    bottom, top = (angles[1] + r * (angles[k] - angles[1]) for r, k in zip(reach, (0, 2)))
+    return [math.sin(bottom) ** 2, value, math.sin(top) ** 2]
 
 
 def gaussian_scores(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from types import SimpleNamespace
 
@@ -30,14 +29,10 @@ from pnuauc._study._review import _cell, _sparse_cells, _speaks
 from pnuauc._study._rows import study_rows
 from pnuauc.exceptions import InputError, LabelReadingWarning
 from pnuauc.io import TableEncoder
-from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate
+from tests.conftest import Scored, final_limits, roles_of
 
 RNG = np.random.default_rng(9)
-
-
-def roles_of(n_p, n_n, n_u):
-    return Roles(np.repeat(np.array([1, 0, -1], np.int8), [n_p, n_n, n_u]))
 
 
 # --- places ---------------------------------------------------------------------------------------
@@ -126,16 +121,6 @@ def test_edges_lie_between_scores_and_are_evenly_spaced_in_rank(monkeypatch):
     np.testing.assert_allclose(_reference._edges(scores), (known[1:-1] + known[:-2]) / 2)
 
 
-class Scored:
-    """A model whose scores are a column of the table."""
-
-    def encode(self, table, first_row=0):
-        return np.asarray(table.column("s"))
-
-    def score_encoded(self, X):
-        return X
-
-
 @pytest.mark.parametrize("n_top", [0, 1, 3, 50])
 def test_batches_are_counted_in_cells_and_the_best_are_kept(n_top):
     scores, codes = np.round(RNG.normal(size=30), 1), RNG.choice([-1, -1, 1, 0], 30)
@@ -196,8 +181,6 @@ def held_out(seed=0, sizes=(20, 0, 300), share=0.2, shift=1.5):
 @pytest.mark.parametrize("n_negative", [0, 30])
 def test_sensitivity_is_the_auc_at_every_prior(prior, low, high, n_negative):
     held = held_out(sizes=(20, n_negative, 300))
-    gains = (0.25, 0.5, 1.25) if n_negative else (0.0, 0.25, 0.75)
-    reach = (0.8, 1.0) if n_negative else (1.0, 0.85)
     found = _findings._sensitivity(held, prior, "pu", 0.9)
     grid = sorted({*np.linspace(low, high, 25), prior.value})
     kept = found["priors"]
@@ -206,12 +189,8 @@ def test_sensitivity_is_the_auc_at_every_prior(prior, low, high, n_negative):
     for k, t in enumerate(kept):
         exact = auc_estimate(held.roles, held.scores, float(t), "pu", 0.9,
                              variance_factor=held.variance_factor)  # fmt: skip
-        value = _findings.trained_on_all(exact.value, 0.8, gains[1])
-        bottom = _findings.trained_on_all(exact.low, 0.8, gains[0])
-        top = max(_findings.trained_on_all(exact.high, 0.8, gains[2]), value)
-        low, middle, high = (math.asin(math.sqrt(a)) for a in (bottom, value, top))
-        bottom = math.sin(middle - reach[0] * (middle - low)) ** 2
-        top = math.sin(middle + reach[1] * (high - middle)) ** 2
+        ends = (exact.low, exact.value, exact.high)
+        bottom, value, top = final_limits(ends, 0.8, n_negative > 0)
         assert found["value"][k] == pytest.approx(value)
         assert found["high"][k] == pytest.approx(top)
         assert found["low"][k] == pytest.approx(bottom)

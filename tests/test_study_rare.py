@@ -27,15 +27,10 @@ from pnuauc._study._rows import study_rows
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder
 from pnuauc.io._model import encode_views, grouped_columns
-from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate
-from tests.conftest import gaussian_scores
+from tests.conftest import gaussian_scores, roles_of
 
 SIZES = (20, 25, 90)
-
-
-def roles_of(n_p, n_n, n_u):
-    return Roles(np.repeat(np.array([1, 0, -1], np.int8), [n_p, n_n, n_u]))
 
 
 def held_out(scores, folds=((), ())):

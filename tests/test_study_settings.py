@@ -33,14 +33,10 @@ from pnuauc._study._prior import find_prior
 from pnuauc._study._rows import study_rows
 from pnuauc.labels import Roles
 from pnuauc.metrics import compare_auc
-from tests.conftest import gaussian_scores
+from tests.conftest import gaussian_scores, roles_of
 
 SIZES = (14, 20, 70)
 QUICK = {"prior": 0.25, "model": "average", "n_centers": 4, "top": 5}
-
-
-def roles_of(n_p, n_n, n_u):
-    return Roles(np.repeat(np.array([1, 0, -1], np.int8), [n_p, n_n, n_u]))
 
 
 def rows_of(sizes=SIZES, prior=0.25):

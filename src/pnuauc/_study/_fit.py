@@ -372,9 +372,10 @@ def _judge(
     roles = rows.roles
     used = evaluation_rows(roles, settings.evaluation_unlabeled, settings.random_state)
     copies = find_copies(kernels_of(X[used], encoder), roles.take(used), settings.random_state)
-    # a training part needs two rows of every role
-    n_folds = fold_count(roles.take(used), copies, settings.folds)
-    if n_folds < 2 or min(n for n in roles.counts if n) < 3:
+    # a training part needs two rows of every role: three different ones are held back one by one
+    different = fold_count(roles.take(used), copies, 4)
+    n_folds = fold_count(roles.take(used), copies, settings.folds if different > 3 else 3)
+    if n_folds < 2 or different < 3:
         findings["auc"] = None
         findings["auc_reason"] = (
             "Too few labelled rows to hold any back: the AUC of this model cannot be estimated "
