@@ -16,6 +16,7 @@ from pnuauc.priors import (
     EMPrior,
     EnergyDistancePrior,
     PenalizedL1Prior,
+    PlacementPrior,
     _matching,
     _placement,
     _quantification,
@@ -23,6 +24,7 @@ from pnuauc.priors import (
     prior_in_unlabeled,
 )
 from pnuauc.priors import _distances as distances
+from pnuauc.priors import _placement as placement
 from pnuauc.priors._belief import read_belief
 from pnuauc.priors._binormal import (
     Posterior,
@@ -235,10 +237,11 @@ def test_an_interval_of_several_scorers_is_shorter_by_the_same_factor_at_every_l
 
 
 @pytest.mark.parametrize(
-    ("n_positive", "error"), [(4, 0.81), (10, 0.81), (11, 9 / 11), (20, 0.855), (200, 0.8955)]
+    ("n_positive", "error"),
+    [(4, 0.765), (10, 0.765), (11, 0.9 * 9.5 / 11), (20, 0.8325), (200, 0.89325)],
 )
 def test_the_error_of_several_scorers_from_positives_alone(n_positive, error):
-    """.9 (1 - 1 / n), from ten positives down the same.
+    """.9 (1 - 1.5 / n), from ten positives down the same.
 
     .87 where the belief is stated, where both classes are labelled, and with negatives alone.
     """
@@ -252,6 +255,37 @@ def test_the_error_of_several_scorers_from_positives_alone(n_positive, error):
     assert found(known, others[:0], Beta(1, 3)) == 0.87
     assert found(known, others, default) == 0.87
     assert found(known, others[:0], default.mirrored) == 0.87
+
+
+def test_an_undiminished_interval_is_the_shortest_of_its_whole_level():
+    """Two scorers of one normal law: ends at z deviations, whatever the order was before."""
+    edges = np.linspace(0, 1, 4001)
+    weights = np.diff(stats.norm.cdf(edges, 0.4, 0.05))
+    found = Posterior(edges, weights, weights, np.array([weights] * 2), [], edges[1:], error=0.5)
+    for level in (0.5, 0.9):
+        errors = stats.norm.ppf((1 + level) / 2) * 0.05
+        expected = [0.4 - errors, 0.4 + errors]
+        assert found.undiminished().interval(level) == pytest.approx(expected, abs=4e-4)
+
+
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+@pytest.mark.parametrize("known", [1, 0])
+def test_where_one_class_tells_nothing_its_interval_is_whole(known, shift, monkeypatch):
+    """Ten rows like all others are not identified, those of another law are."""
+    rng, kept = np.random.default_rng(3), []
+    X, y = rng.normal(size=(410, 3)), np.r_[np.full(10, known), np.full(400, -1)]
+    X[:50] += shift  # the labelled rows, and 40 of U
+    monkeypatch.setattr(
+        placement, "posterior", lambda *a, **k: kept.append(posterior(*a, **k)) or kept[0]
+    )
+    prior = PlacementPrior(unlabeled_label=-1, random_state=0, level=0.5, on_unidentified="ignore")
+    prior.fit(X, y)
+    assert prior.diagnostics_["identified"] == (shift > 0)
+    whole, usual = kept[0].undiminished().interval(0.5), kept[0].interval(0.5)
+    assert whole != usual
+    low, high = usual if shift else whole
+    low, high = (low, high) if known else (1 - high, 1 - low)
+    assert prior.interval_ == pytest.approx((low if low >= 1 / 400 else 0, high))
 
 
 def test_an_interval_holds_what_each_scorer_may_be_right_about():

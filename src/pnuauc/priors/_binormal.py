@@ -33,7 +33,7 @@ Range: TypeAlias = tuple[float, float]
 _ERROR_OF_SEVERAL = 0.87
 #: With n positives alone and a belief that nobody stated: first (1 - second / max(n, third)), since
 #: the scorers' posteriors differ the less the more of the belief is in them all ...
-_ERROR_ALONE = (0.9, 1.0, 10.0)
+_ERROR_ALONE = (0.9, 1.5, 10.0)
 #: ... and cells enter by density / belief^w, w = min(first / n, second): with few positives the
 #: belief would decide which do. More than this leaves out the small shares that nothing speaks
 #: against (docs/priors.md).
@@ -138,6 +138,11 @@ class Posterior(NamedTuple):
         needed = np.searchsorted(np.cumsum(pooled[order]), 2 * ndtr(errors) - 1)
         kept = order[: int(needed) + 1]
         return float(self.edges[kept.min()]), float(self.edges[kept.max() + 1])
+
+    def undiminished(self) -> Posterior:
+        """The same with the shortest intervals that have the whole of their level."""
+        density = self.by_scorer.mean(axis=0) / np.diff(self.edges)
+        return self._replace(support=density, error=1.0)
 
     def _share_of_variance(self, pooled: Floats) -> float:
         """What is left of the variance without the draw of U's rows."""

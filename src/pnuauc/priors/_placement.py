@@ -167,13 +167,15 @@ class PlacementPrior(BasePrior):
             all_unlabeled=self.max_rows is None or roles.n_unlabeled <= self.max_rows,
         )
         share = ClassPrior.from_posterior(found.shares, found.weights, self.level)
-        low, high = found.interval(self.level)
+        doubt = _doubt(found, ranks, roles)
+        # where one class tells nothing there is no error of scorers to speak of: it is the belief
+        whole = doubt is not None and not ranks.has_both
+        low, high = (found.undiminished() if whole else found).interval(self.level)
         # they are of two ways to put the scorers together, so nothing else makes sure of it
         low, high = min(low, share.value), max(high, share.value)
         # less than one row of U is none of them
         low = low if low * roles.n_unlabeled >= 1 else 0.0
         high = high if (1 - high) * roles.n_unlabeled >= 1 else 1.0
-        doubt = _doubt(found, ranks, roles)
         test = fit_test(ranks.counts[0], found.best[0])
         note = test.words if test.failed else None
         share = replace(share, low=low, high=high, doubt=doubt, note=note)
