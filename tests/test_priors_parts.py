@@ -285,6 +285,7 @@ def test_where_one_class_tells_nothing_its_interval_is_whole(known, shift, monke
     assert whole != usual
     low, high = usual if shift else whole
     low, high = (low, high) if known else (1 - high, 1 - low)
+    low, high = min(low, prior.prior_), max(high, prior.prior_)
     assert prior.interval_ == pytest.approx((low if low >= 1 / 400 else 0, high))
 
 
