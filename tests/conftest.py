@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from sklearn.base import BaseEstimator
 
 from pnuauc.datasets import GENERATORS, PNUSample, sample_pnu
 from pnuauc.io import _after_kill
@@ -41,6 +42,17 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(_after_kill, "time", clock)
     return clock
+
+
+class FirstColumn(BaseEstimator):
+    """A ranker whose scores are the first encoded column."""
+
+    def fit(self, X: Any, y: Any) -> FirstColumn:
+        self.fitted_ = True
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return X[:, 0]
 
 
 class Scored:

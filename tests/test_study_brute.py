@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import sparse, stats
-from sklearn.base import BaseEstimator
 
 from pnuauc._committee import AutoAUCClassifier
 from pnuauc._prior import ClassPrior
@@ -30,7 +29,7 @@ from pnuauc._study._rows import study_rows
 from pnuauc.exceptions import InputError, LabelReadingWarning
 from pnuauc.io import TableEncoder
 from pnuauc.metrics import auc_estimate
-from tests.conftest import Scored, final_limits, roles_of
+from tests.conftest import FirstColumn, Scored, final_limits, roles_of
 
 RNG = np.random.default_rng(9)
 
@@ -390,17 +389,6 @@ def test_cells_of_sparse_rows_the_commonest_features_first():
     assert [_cell(v) for v in (None, True, 3, 2.5, "x" * 70)] == [None, True, 3, 2.5, "x" * 60]
 
 
-class First(BaseEstimator):
-    """Scores are the first encoded column."""
-
-    def fit(self, X, y):
-        self.fitted_ = True
-        return self
-
-    def decision_function(self, X):
-        return X[:, 0]
-
-
 def test_columns_of_a_table_are_told_with_their_direction():
     """x carries the scores; of the words the one that goes along with x scores highest."""
     rng = np.random.default_rng(2)
@@ -409,7 +397,7 @@ def test_columns_of_a_table_are_told_with_their_direction():
     words = np.where(x > np.median(x), "up", "down")
     encoder = TableEncoder().fit(pa.table({"x": x, "w": words}))
     X = encoder.transform(pa.table({"x": x, "w": words}))
-    fit = cross_fit(First(), X, roles, np.arange(90), n_folds=3, seed=0)
+    fit = cross_fit(FirstColumn(), X, roles, np.arange(90), n_folds=3, seed=0)
     found = column_importance(fit, X, encoder, None, "pn", seed=0)
     assert [item["column"] for item in found] == ["x", "w"]
     assert [item["direction"] for item in found] == [

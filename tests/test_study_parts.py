@@ -22,6 +22,7 @@ from pnuauc._study._fit import _procedure
 from pnuauc._study._importance import _correlations, _direction, _shuffled
 from pnuauc.exceptions import InputError, LabelReadingWarning
 from pnuauc.labels import read_roles
+from tests.conftest import final_limits
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
@@ -144,26 +145,14 @@ def test_more_rows_do_nothing_for_a_coin_and_little_for_a_perfect_model():
     ends=st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted),
     n_folds=st.integers(2, 10),
 )
-def test_limits_of_the_final_model_keep_their_order_and_their_side(ends, n_folds, n_negative):
-    """0 <= low <= value <= high <= 1; nothing to learn and no width stay so.
-
-    With both classes the lower limit is nearer to the value than the gains alone put it, the upper
-    one where they put it; with one class the other way round.
-    """
+def test_limits_of_the_final_model_keep_their_order(ends, n_folds, n_negative):
+    """0 <= low <= value <= high <= 1, by the formula; nothing to learn and no width stay so."""
     roles = SimpleNamespace(n_positive=20, n_negative=n_negative)
     held = SimpleNamespace(roles=roles, training_share=1 - 1 / n_folds)
-    low, value, high = _findings._limits_of_final_model(held, *np.array(ends))
-    assert 0 <= low <= value <= high <= 1
-    gains = (0.25, 0.5, 1.25) if n_negative else (0.0, 0.25, 0.75)
-    bottom, middle, top = (
-        trained_on_all(end, held.training_share, gain)
-        for end, gain in zip(ends, gains, strict=True)
-    )
-    assert value == middle
-    same, moved = (high - max(top, middle), low - bottom) if n_negative else (
-        low - min(bottom, middle), max(top, middle) - high)  # fmt: skip
-    assert same == pytest.approx(0, abs=1e-12)
-    assert moved >= -1e-12
+    found = _findings._limits_of_final_model(held, *np.array(ends))
+    assert 0 <= found[0] <= found[1] <= found[2] <= 1
+    expected = final_limits(ends, held.training_share, n_negative > 0)
+    assert found == pytest.approx(expected, abs=1e-12)
     point = _findings._limits_of_final_model(held, *np.full(3, min(ends[1], 0.5)))
     assert point == pytest.approx(np.full(3, min(ends[1], 0.5)))
 

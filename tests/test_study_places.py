@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator
 
 from pnuauc._sources import Batch, MemorySource, RowKeys
 from pnuauc._study import LabelCodes, _importance, _reference
@@ -18,7 +17,7 @@ from pnuauc._study._crossfit import CrossFit, Reference, common_scale, cross_fit
 from pnuauc._study._everywhere import _Count, nothing_counted
 from pnuauc.labels import Roles
 from pnuauc.metrics import RoleStratifiedKFold
-from tests.conftest import Scored, roles_of
+from tests.conftest import FirstColumn, Scored, roles_of
 
 # --- places ---------------------------------------------------------------------------------------
 
@@ -88,17 +87,6 @@ def test_no_rows_that_tell_the_spread_leave_the_extent_of_all_or_one():
     assert single(np.array([2.4]))[0] - single(np.array([2.0]))[0] == pytest.approx(0.2)
 
 
-class First(BaseEstimator):
-    """Scores are the first column."""
-
-    def fit(self, X, y):
-        self.fitted_ = True
-        return self
-
-    def decision_function(self, X):
-        return X[:, 0]
-
-
 @pytest.mark.parametrize("given", [False, True])
 def test_folds_are_drawn_by_the_seed_and_keep_copies_together(given):
     rng = np.random.default_rng(0)
@@ -109,7 +97,7 @@ def test_folds_are_drawn_by_the_seed_and_keep_copies_together(given):
     rows = np.arange(60)
     dealt = []
     for seed in (3, 4):
-        fit = cross_fit(First(), X, roles, rows, n_folds=3, seed=seed, copies=copies)
+        fit = cross_fit(FirstColumn(), X, roles, rows, n_folds=3, seed=seed, copies=copies)
         splitter = RoleStratifiedKFold(3, shuffle=True, random_state=seed)
         for (test, _), (_, expected) in zip(fit.folds, splitter.split(rows, roles, groups)):
             np.testing.assert_array_equal(test, expected)
@@ -128,7 +116,7 @@ def test_counts_of_a_batch_begin_with_nothing_and_keep_both_ends():
     keys = SimpleNamespace(order=lambda table: np.arange(5, dtype=np.uint64))
     encoder = SimpleNamespace(encode=lambda table, first_row, view: scores[:, None])
     anchors = (np.array([0.5, 4.0]),)
-    count = _Count(lambda table: codes, keys, encoder, ("kernels",), (First(),), anchors)
+    count = _Count(lambda table: codes, keys, encoder, ("kernels",), (FirstColumn(),), anchors)
     empty = nothing_counted(anchors)
     assert (empty.folds[0].low, empty.folds[0].high) == (np.inf, -np.inf)
     found = (empty + count(Batch(pa.table({"s": scores})))).folds[0]
@@ -200,7 +188,7 @@ def two_folds(n_u):
     rng = np.random.default_rng(0)
     roles = Roles(rng.permutation(roles_of(8, 10, n_u).codes))
     n = len(roles)
-    folds = [(np.flatnonzero(np.arange(n) % 2 == k), First()) for k in range(2)]
+    folds = [(np.flatnonzero(np.arange(n) % 2 == k), FirstColumn()) for k in range(2)]
     return CrossFit(5 + np.arange(n), roles, rng.normal(size=n), folds, Copies(np.arange(n), 0, 0))
 
 

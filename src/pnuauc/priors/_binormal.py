@@ -31,12 +31,12 @@ Range: TypeAlias = tuple[float, float]
 #: Scorers err apart, so the error of the mean of several posteriors is this share of its width
 #: (docs/priors.md).
 _ERROR_OF_SEVERAL = 0.87
-#: With n positives alone and a belief that nobody stated: first (1 - second / max(n, third)), since
-#: the scorers' posteriors differ the less the more of the belief is in them all ...
+#: With n positives alone and a belief that nobody stated: first (1 - second / max(n, third)),
+#: chosen on draws (docs/priors.md) ...
 _ERROR_ALONE = (0.9, 1.5, 10.0)
 #: ... and cells enter by density / belief^w, w = min(first / n, second): with few positives the
-#: belief would decide which do. More than this leaves out the small shares that nothing speaks
-#: against (docs/priors.md).
+#: belief would decide which do. It is rather too much: small shares that nothing speaks against are
+#: left out too often with ten positives (docs/priors.md).
 _LESS_BELIEF = (4.0, 0.4)
 #: At least this part of the variance stays when U's own draw is taken off: the form errs too.
 _LEAST_VARIANCE = 0.5
@@ -224,7 +224,7 @@ def posterior(
     support, error = pooled / np.diff(edges), _ERROR_OF_SEVERAL
     if isinstance(belief, Blend) and has_both:
         support = pooled / masses
-    elif isinstance(belief, Blend) and belief.mean < 0.5:  # positives alone
+    elif isinstance(belief, Blend) and belief.mean < 0.5:  # mirrored, it is that of negatives alone
         n_positive = float(counts[0].positive.sum())
         support = support * (np.diff(edges) / np.maximum(masses, _TINY)) ** min(
             _LESS_BELIEF[0] / n_positive, _LESS_BELIEF[1]
