@@ -31,13 +31,9 @@ Range: TypeAlias = tuple[float, float]
 #: Scorers err apart, so the error of the mean of several posteriors is this share of its width
 #: (docs/priors.md).
 _ERROR_OF_SEVERAL = 0.87
-#: With n positives alone and a belief that nobody stated: first (1 - second / max(n, third)),
-#: chosen on draws (docs/priors.md) ...
-_ERROR_ALONE = (0.9, 1.5, 10.0)
-#: ... and cells enter by density / belief^w, w = min(first / n, second): with few positives the
-#: belief would decide which do. It is rather too much: small shares that nothing speaks against are
-#: left out too often with ten positives (docs/priors.md).
-_LESS_BELIEF = (4.0, 0.4)
+#: From n positives alone and a belief that nobody stated: first (1 - second / max(n, third)),
+#: chosen on draws (docs/priors.md). From negatives alone nothing is taken off.
+_ERROR_ALONE = (0.9, 1.5, 6.0)
 #: At least this part of the variance stays when U's own draw is taken off: the form errs too.
 _LEAST_VARIANCE = 0.5
 _N_BINS = 32
@@ -139,11 +135,6 @@ class Posterior(NamedTuple):
         kept = order[: int(needed) + 1]
         return float(self.edges[kept.min()]), float(self.edges[kept.max() + 1])
 
-    def undiminished(self) -> Posterior:
-        """The same with the shortest intervals that have the whole of their level."""
-        density = self.by_scorer.mean(axis=0) / np.diff(self.edges)
-        return self._replace(support=density, error=1.0)
-
     def _share_of_variance(self, pooled: Floats) -> float:
         """What is left of the variance without the draw of U's rows."""
         variance = float(pooled @ (self.shares - pooled @ self.shares) ** 2)
@@ -193,8 +184,8 @@ def posterior(
     a belief that nobody stated (``Blend``) it takes them in the order of their likelihood instead:
     such a belief says how much a share weighs, not which of two shares fits the rows better.
     With one class the likelihood is nearly flat where the classes overlap, and its order is noise,
-    so the order is by density, less of such a belief the fewer positives there are; and what U says
-    of the other class rests on the form, so nothing is taken off its error.
+    so the order is by density; and what U says of the other class rests on the form, so the draw of
+    U's rows is not taken off.
 
     Parameters
     ----------
@@ -224,14 +215,16 @@ def posterior(
     support, error = pooled / np.diff(edges), _ERROR_OF_SEVERAL
     if isinstance(belief, Blend) and has_both:
         support = pooled / masses
-    elif isinstance(belief, Blend) and belief.mean < 0.5:  # mirrored, it is that of negatives alone
-        n_positive = float(counts[0].positive.sum())
-        support = support * (np.diff(edges) / np.maximum(masses, _TINY)) ** min(
-            _LESS_BELIEF[0] / n_positive, _LESS_BELIEF[1]
-        )
-        error = _ERROR_ALONE[0] * (1 - _ERROR_ALONE[1] / max(n_positive, _ERROR_ALONE[2]))
+    elif isinstance(belief, Blend):
+        error = _error_alone(float(counts[0].positive.sum()), mirrored=belief.mean > 0.5)
     drawn_rows = float(counts[0].unlabeled.sum()) if has_both and all_unlabeled else np.inf
     return Posterior(edges, together, masses, alone, best, support, drawn_rows, error)
+
+
+def _error_alone(n_known: float, mirrored: bool) -> float:
+    """Of the mean of several scorers' posteriors, from ``n_known`` rows of one class alone."""
+    first, second, least = _ERROR_ALONE
+    return 1.0 if mirrored else first * (1 - second / max(n_known, least))
 
 
 def _scaled(log_likelihood: Floats, masses: Floats) -> Floats:

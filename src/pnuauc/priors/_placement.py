@@ -170,7 +170,7 @@ class PlacementPrior(BasePrior):
         doubt = _doubt(found, ranks, roles)
         # where one class tells nothing there is no error of scorers to speak of: it is the belief
         whole = doubt is not None and not ranks.has_both
-        low, high = (found.undiminished() if whole else found).interval(self.level)
+        low, high = (found._replace(error=1.0) if whole else found).interval(self.level)
         # they are of two ways to put the scorers together, so nothing else makes sure of it
         low, high = min(low, share.value), max(high, share.value)
         # less than one row of U is none of them
