@@ -396,21 +396,24 @@ def test_one_row_of_a_role_shows_its_whole_difference():
     assert (by_role[1] == 0).all()
 
 
-@pytest.mark.parametrize(("difference", "prior_part"), [(0.1, 0.0), (-0.3, 0.05), (0.0, 0.0)])
-def test_a_difference_with_its_error_and_limits(difference, prior_part):
+@pytest.mark.parametrize(("unbiased", "prior_part"), [(0.15, 0.0), (-0.3, 0.05), (0.0, 0.0)])
+def test_a_difference_with_its_error_and_limits(unbiased, prior_part):
+    """Limits around the difference of the stated values, the p-value by the unbiased one."""
     parts, n = np.array([0.002, 0.001, 0.0005]), (10, 20, 100)
-    made = _result(difference, [0.9, 0.8], parts, n, prior_part, 0.9, "pu", np.eye(3)[1], [])
+    made = _result(unbiased, [0.9, 0.8], parts, n, prior_part, 0.9, "pu", np.eye(3)[1], [])
     sampling = np.sqrt(0.0035)
     df = 0.0035**2 / sum(v**2 / (m - 1) for v, m in zip(parts, n))
     error = np.hypot(sampling, prior_part)
     assert made.std_error == pytest.approx(error)
     half = stats.t.ppf(0.95, df) * error
-    assert (made.low, made.high) == pytest.approx((difference - half, difference + half))
-    assert made.p_value == pytest.approx(2 * stats.t.sf(abs(difference) / sampling, df))
+    assert made.difference == pytest.approx(0.1)
+    assert (made.low, made.high) == pytest.approx((0.1 - half, 0.1 + half))
+    assert made.p_value == pytest.approx(2 * stats.t.sf(abs(unbiased) / sampling, df))
     assert made.weights == {"pu": 1.0}
-    still = _result(difference, [0.9, 0.8], 0 * parts, n, 0.0, 0.9, "pu", np.eye(3)[1], [])
+    level = [0.8, 0.8] if unbiased == 0 else [0.9, 0.8]
+    still = _result(unbiased, level, 0 * parts, n, 0.0, 0.9, "pu", np.eye(3)[1], [])
     assert still.p_value == 1.0
-    assert (still.low, still.high) == ((-1.0, 1.0) if difference else (0.0, 0.0))
+    assert (still.low, still.high) == ((-1.0, 1.0) if unbiased else (0.0, 0.0))
 
 
 # --- one prior and several ------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pnuauc._moments import Moments
 from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
 from pnuauc.labels import UNLABELED, Roles, read_roles
+from pnuauc.metrics._conditional import REFUTED, conditionals
 from pnuauc.metrics._counts import Counts, Floats, ScoreCounts, check_scores, count_cells
 from pnuauc.metrics._estimate import METHODS, PAIRS, choose_method
 from pnuauc.metrics._interval import check_level, satterthwaite, t_quantile
@@ -123,6 +124,8 @@ def compare_counted(
     else:
         weights = np.eye(3)[SINGLES.index(base)]
     shares, mass, slopes = _slopes(method, known, weights)
+    if known is not None and len(shares) > 1:
+        mass = _not_refuted(labeled, counted, shares, mass, weights)
     # the prior only scales a difference: sampling error at the mean slope, its own error on top
     raw_weights = weights * (mass @ slopes)
     parts = np.einsum("i,rij,j->r", raw_weights, by_role, raw_weights)
@@ -130,8 +133,31 @@ def compare_counted(
     per_prior = slopes @ (weights * gap)
     scatter = float(np.sqrt(mass @ (per_prior - mass @ per_prior) ** 2))
     totals = [_on_average(method, weights, raw, shares, mass) for raw in (raw_a, raw_b)]
-    difference = float(mass @ per_prior)
-    return _result(difference, totals, parts, n, scatter, level, method, weights, notes)
+    unbiased = float(mass @ per_prior)
+    return _result(unbiased, totals, parts, n, scatter, level, method, weights, notes)
+
+
+def _not_refuted(
+    labeled: LabeledPairs, counted: PairCounts, shares: Floats, mass: Floats, weights: Floats
+) -> Floats:
+    """What priors keep of their mass, shape (J,): the confidence in AUCs inside [0, 1].
+
+    As for one model (:func:`mixture_limits`), of both models: a prior under which either would
+    rank better than perfectly is none.
+    """
+    kept = mass.copy()
+    for counts in _counts_of(labeled, counted):
+        parts = conditionals(moments_of(counts), shares, weights)
+        kept *= [float(np.diff(part.distribution(np.array([0.0, 1.0])))[0]) for part in parts]
+    total = float(kept.sum())
+    return kept / total if total > 1.0 - REFUTED else mass
+
+
+def _counts_of(labeled: LabeledPairs, counted: PairCounts) -> list[ScoreCounts]:
+    return [
+        replace(ScoreCounts.from_roles(labeled.roles, scores), unlabeled=cells)
+        for scores, cells in zip(labeled.columns, counted.cells, strict=True)
+    ]
 
 
 def _slopes(
@@ -274,11 +300,7 @@ def _common_weights(
     models make it close to singular, and the weights wild.
     """
     assert prior is not None
-    counts = [
-        replace(ScoreCounts.from_roles(labeled.roles, scores), unlabeled=cells)
-        for scores, cells in zip(labeled.columns, counted.cells, strict=True)
-    ]
-    own = [weigh(c, moments_of(c), prior).weights for c in counts]
+    own = [weigh(c, moments_of(c), prior).weights for c in _counts_of(labeled, counted)]
     weights = np.mean(own, axis=0)
     usable = np.flatnonzero(np.all(np.array(own) != 0.0, axis=0))
     slope = np.nan_to_num(raw_to_auc(prior.value)[0])
@@ -292,7 +314,7 @@ def _common_weights(
 
 
 def _result(
-    difference: float,
+    unbiased: float,
     totals: list[float],
     parts: Floats,
     n: tuple[int, int, int],
@@ -304,18 +326,20 @@ def _result(
 ) -> AUCComparison:
     sampling = float(np.sqrt(parts.sum()))
     df = satterthwaite(parts, n)
+    # of the values as they are stated, each inside [0, 1]; the test looks at the unbiased one
+    difference = totals[0] - totals[1]
     if sampling > 0:
-        p_value = float(2.0 * stats.t.sf(abs(difference) / sampling, df))
+        p_value = float(2.0 * stats.t.sf(abs(unbiased) / sampling, df))
     else:
         p_value = 1.0
         notes.append(
             "Both columns rank the rows alike."
-            if difference == 0
+            if unbiased == 0
             else "Every row shows the same difference, so no variance can be estimated."
         )
     std_error = float(np.hypot(sampling, prior_part))
     # a difference without a visible variance is not a certain one: its interval is everything
-    blind = sampling == 0.0 and difference != 0.0
+    blind = sampling == 0.0 and unbiased != 0.0
     half = 2.0 if blind else t_quantile(level, df) * std_error
     low, high = np.clip([difference - half, difference + half], -1.0, 1.0)
     named = SINGLES if method == "combined" else [SINGLES[k] for k in np.flatnonzero(weights)]
