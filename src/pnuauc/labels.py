@@ -5,7 +5,6 @@ The only room that knows label codes. Everything downstream sees a :class:`Roles
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pnuauc._label_column import as_column, as_list, distinct, refuse_calibration
 from pnuauc._label_words import PLAIN, nearest, word_role
 from pnuauc._role_counts import Counted
+from pnuauc._warn import warn
 from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
 __all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
@@ -215,7 +215,7 @@ def read_roles(
     if positive is None:
         positive = _like(negative, 1)
     if announcement:
-        warnings.warn(announcement, LabelReadingWarning, stacklevel=3)
+        warn(announcement, LabelReadingWarning)
     return Roles(codes, positive, negative, announcement)
 
 

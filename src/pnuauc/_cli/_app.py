@@ -201,7 +201,7 @@ def fit(
 ) -> None:
     """Learn a ranking from a table; write the model, a report (HTML) and its numbers (JSON)."""
     from pnuauc._cli._work import fit_file
-    from pnuauc._study import ColumnRoles, FitSettings
+    from pnuauc._study import FitSettings
 
     check_choice("--model", model, ("auto", "average", "paper"))
     check_choice("--basis", basis, ("gaussian", "linear", "identity"))
@@ -218,15 +218,8 @@ def fit(
         n_jobs=jobs,
         random_state=seed,
     )
-    columns = ColumnRoles(
-        label,
-        tuple(id_ or ()),
-        tuple(drop or ()),
-        tuple(categorical or ()),
-        _codes(positive, negative, unlabeled),
-        decimal,
-        _date_formats(date_format),
-    )
+    codes = _codes(positive, negative, unlabeled)
+    columns = _columns(label, id_, drop, categorical, codes, decimal, date_format)
     fit_file(
         Voice(json=json, quiet=quiet),
         table,
@@ -372,20 +365,11 @@ def prior(
 ) -> None:
     """Estimate how many of the unlabelled rows are positive."""
     from pnuauc._cli._work import prior_of_file
-    from pnuauc._study import ColumnRoles
     from pnuauc.priors import PRIORS
 
     check_choice("--method", method, ("auto", *PRIORS))
-
-    columns = ColumnRoles(
-        label,
-        tuple(id_ or ()),
-        tuple(drop or ()),
-        tuple(categorical or ()),
-        _codes(positive, negative, unlabeled),
-        decimal,
-        _date_formats(date_format),
-    )
+    codes = _codes(positive, negative, unlabeled)
+    columns = _columns(label, id_, drop, categorical, codes, decimal, date_format)
     prior_of_file(
         Voice(json=json, quiet=quiet),
         table,
@@ -451,6 +435,16 @@ def _codes(positive: Any, negative: Any, unlabeled: Any) -> Any:
     return LabelCodes(positive or None, negative or None, unlabeled or None)
 
 
+def _columns(
+    label: str, ids: Any, drop: Any, categorical: Any, codes: Any, decimal: Any, date_format: Any
+) -> Any:
+    from pnuauc._study import ColumnRoles
+
+    ids, drop, categorical = (tuple(names or ()) for names in (ids, drop, categorical))
+    formats = _date_formats(date_format)
+    return ColumnRoles(label, ids, drop, categorical, codes, decimal, formats)
+
+
 def _reading(delimiter: str | None, encoding: str, format_: str | None, sheet: str | None) -> Any:
     from pnuauc.io import ReadOptions
 
@@ -466,8 +460,6 @@ def _listed(columns: str | None) -> list[str] | None:
 
 def _date_formats(given: list[str] | None) -> Any:
     """One format for all, or formats by column where they are written column=format."""
-    from pnuauc.exceptions import InputError
-
     if not given:
         return None
     if len(given) == 1 and "=" not in given[0]:

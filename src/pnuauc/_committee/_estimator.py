@@ -232,8 +232,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             view = view.turned(X[labelled], elsewhere, self.cv or _FOLDS)
         look = Look(X, view)
         _check_variation(look)
-        rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
-        rows = {role: index for role, index in rows.items() if len(index)}
+        rows = {role: index for role, index in roles.by_letter.items() if len(index)}
         folds = deal_folds(rows, self.cv or _FOLDS, X, random_state=rng)
         if elsewhere is not None:
             folds = folds.refolded("U", roles.unlabeled, elsewhere.drawn_folds(folds.n_folds))

@@ -41,13 +41,17 @@ class PartReader(Protocol):
     def __call__(self, part: Any, number: int) -> Iterable[Batch]: ...
 
 
+def _never(a: Any, b: Any) -> Any:
+    raise AssertionError("results of a map are not merged")
+
+
 @dataclass(frozen=True, eq=False)
 class Job:
     """What one visit of all parts does; shipped to the tasks as one argument."""
 
     read: Callable[[Any, int], Iterable[Batch]]
     summarise: Callable[[Batch], Any]
-    merge: Callable[[Any, Any], Any]
+    merge: Callable[[Any, Any], Any] = _never
 
     def summary(self, part: Any, number: int) -> tuple[Any] | None:
         """The merged summaries of a part's batches as a tuple of one; None if it has none."""

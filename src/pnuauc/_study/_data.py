@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pnuauc._extras import need
 from pnuauc._label_words import nearest
 from pnuauc._role_counts import RoleCounts
+from pnuauc._warn import warn
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
 from pnuauc.io import TableEncoder
 from pnuauc.io._cells import as_typed, is_text, tidy
@@ -208,7 +209,7 @@ def _announced(roles: Roles, counts: RoleCounts, values: Any) -> Roles:
         told = "Labels 1, 0 and -1 are read as positive, negative and unlabelled."
     if told is None:
         return roles
-    warnings.warn(told, LabelReadingWarning, stacklevel=2)
+    warn(told, LabelReadingWarning)
     return replace(roles, announcement=told)
 
 

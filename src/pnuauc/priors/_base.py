@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from pnuauc._prior import ClassPrior
 from pnuauc._ranges import check_range
 from pnuauc._threads import one_blas_thread
+from pnuauc._warn import warn
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 
@@ -117,7 +117,7 @@ class BasePrior(BaseEstimator):
         if self.on_unidentified == "raise":
             raise PriorNotIdentifiedError(doubt, about="prior")
         if self.on_unidentified == "warn":
-            warnings.warn(doubt, PnuaucWarning, stacklevel=3)
+            warn(doubt, PnuaucWarning)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
