@@ -1,4 +1,4 @@
-"""scikit-learn classes. ``fit`` reads as the list of rooms; the arithmetic is done there."""
+"""scikit-learn classes. ``fit`` calls one module after the other; the arithmetic is done there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Labels in any coding -> roles: positive (P), negative (N), unlabelled (U).
 
-The only room that knows label codes. Everything downstream sees a :class:`Roles`.
+The only module that knows label codes. Everything downstream sees a :class:`Roles`.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def _check_spelling(rest: list[Any], values: list[Any], given: dict[int, list[An
         close = nearest(absent[0], rest)
         if close is None and len(absent) < len(given[role.code]):
             continue
-        meant = "" if close is None else f" (is {close!r} meant?)"
+        meant = "" if close is None else f" (did you mean {close!r}?)"
         raise InputError(
             f"The {role.word} label {absent[0]!r} does not occur{meant}; y holds {_shown(values)}.",
             about="labels",

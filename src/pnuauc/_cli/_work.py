@@ -317,7 +317,7 @@ def _tell_prior(voice: Voice, found: dict[str, Any], roles: RoleCounts) -> None:
         return
     voice.say(f"{source}.")
     whole = percent(found["population"])
-    voice.say(f"If the labels were uncovered inside this table: {whole} of all rows.")
+    voice.say(f"If rows were labelled inside this table, not added to it: {whole} of all rows.")
     if found["labels_to_halve"]:
         voice.say(
             f"{percent(found['share_of_positives_known'])} of all positives here are labelled. "
@@ -335,7 +335,7 @@ def inspect_model(voice: Voice, path: Path) -> None:
         remarks = [str(remark) for remark in model.card.get("warnings", [])]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise ModelFileError(
-            f"The card of '{where}' is none that pnuauc writes; the model itself can be used."
+            f"The card of '{where}' is not one that pnuauc writes; the model itself can be used."
         ) from None
     voice.say(f"Model {where}", style="bold")
     voice.rows(rows)

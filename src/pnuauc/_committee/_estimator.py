@@ -183,7 +183,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     def _read(self, X: Any, y: ArrayLike, rng: np.random.RandomState) -> tuple[Any, Roles]:
         """Validated rows and roles; unlabelled rows thinned to ``max_unlabeled``."""
         if not isinstance(self.cv, (int, np.integer)) or self.cv < 0 or self.cv == 1:
-            raise ValueError(f"cv must be 0 or a number of folds from 2 on; got {self.cv!r}.")
+            raise ValueError(f"cv must be 0 or at least 2 folds; got {self.cv!r}.")
         X = self._validated(X, ensure_min_samples=2)
         most = 0 if sparse.issparse(X) else X.shape[1] - 1
         if not 0 <= self.n_tree_columns <= most:

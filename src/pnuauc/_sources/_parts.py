@@ -140,8 +140,8 @@ class FileParts:
         file = self.source.files[part]
         if not file.path.exists():
             raise InputError(
-                f"'{file.path}' is not there for the machine that was to read it: it went away, or "
-                "lies on a disk that not all machines share. Nothing was fitted or written."
+                f"'{file.path}' was not found by the machine that was to read it: it was removed, "
+                "or lies on a disk that not all machines share. Nothing was fitted or written."
             )
         for batch in replace(self.source, files=[file]).batches():
             yield replace(batch, part=self.file_of[part])

@@ -180,7 +180,7 @@ def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
     for word, value in named:
         if value not in there:
             close = nearest(value, there)
-            meant = "" if close is None else f" (is {close!r} meant?)"
+            meant = "" if close is None else f" (did you mean {close!r}?)"
             shown = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
             raise InputError(
                 f"Label column '{label}' never holds {value!r}, named as {word}{meant}; it holds "

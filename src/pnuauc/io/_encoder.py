@@ -184,8 +184,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 raise InputError(f"There is no column {name!r} to read as dates.")
             if form not in DATE_ORDERS and ("%" not in form or not is_form("date", form)):
                 raise InputError(
-                    f"{form!r} says not how dates are written; pass day-first, month-first or a "
-                    "format such as %d/%m/%Y."
+                    f"{form!r} does not say how dates are written; pass day-first, month-first or "
+                    "a format such as %d/%m/%Y."
                 )
         return formats
 

@@ -245,7 +245,7 @@ def _told(message: str) -> str:
         lines = [line.strip() for line in message.splitlines() if line.strip()]
         # of a traceback the last line says it
         why = errors[-1] if errors else (lines or ["no reason given"])[0]
-        return f"Spark gave the work up: {why[:500]}{_remedy(message)}"
+        return f"Spark gave up: {why[:500]}{_remedy(message)}"
     why = found["why"] or "no reason given"
     for _ in range(3):
         why = _REMARKS.sub("", why)
