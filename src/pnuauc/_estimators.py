@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -29,7 +28,7 @@ from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._linear import LinearModel
 from pnuauc._prior import ClassPrior, read_prior
-from pnuauc._ranges import check_range, finite
+from pnuauc._ranges import ALL_EQUAL, check_range, finite, rows_differ
 from pnuauc._risks import RISKS, Risk, check_prior, get_risk
 from pnuauc._solvers import Correction, warn_of_limit
 from pnuauc._warn import warn
@@ -325,20 +324,9 @@ def read_training_rows(
     roles = read_roles(y, **label_codes(estimator))
     check_consistent_length(X, roles.codes)
     check_range(X)
-    _check_variation(X)
+    if not rows_differ(X):
+        raise ValueError(ALL_EQUAL)
     return X, roles, check_weights(sample_weight, X)
-
-
-def _check_variation(X: Any) -> None:
-    """One clear error if every row is the same; a look at the first rows nearly always settles."""
-    for rows in (X[:100], X):
-        spread = rows.max(axis=0) - rows.min(axis=0)
-        if spread.nnz if sparse.issparse(spread) else np.any(spread):
-            return
-    raise ValueError(
-        "All rows are identical: no feature varies, so there is nothing to rank by. "
-        "Give at least one column that differs between rows."
-    )
 
 
 def rows_by_role(

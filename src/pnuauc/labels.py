@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pnuauc._label_column import as_column, as_list, distinct, refuse_calibration
 from pnuauc._label_words import PLAIN, nearest, word_role
 from pnuauc._role_counts import Counted
+from pnuauc._shown import few
 from pnuauc._warn import warn
 from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
@@ -289,7 +290,7 @@ def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[
             announcement = f"Label {rest[0]!r} is read as negative; {_HOW}."
     elif rest:
         raise InputError(
-            f"y holds values that belong to no role: {_shown(rest)}; name the labels that are "
+            f"y holds values that belong to no role: {few(rest)}; name the labels that are "
             "positive, negative and unlabelled (each role takes one value or several).",
             about="labels",
         )
@@ -307,13 +308,9 @@ def _check_spelling(rest: list[Any], values: list[Any], given: dict[int, list[An
             continue
         meant = "" if close is None else f" (did you mean {close!r}?)"
         raise InputError(
-            f"The {role.word} label {absent[0]!r} does not occur{meant}; y holds {_shown(values)}.",
+            f"The {role.word} label {absent[0]!r} does not occur{meant}; y holds {few(values)}.",
             about="labels",
         )
-
-
-def _shown(values: list[Any]) -> str:
-    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
 def _assign_foreign(
@@ -337,7 +334,7 @@ def _assign_foreign(
         )
     if len(values) == 1:
         raise ValueError(
-            f"y holds one class only, {_shown(values)}; a ranking needs at least two roles."
+            f"y holds one class only, {few(values)}; a ranking needs at least two roles."
         )
     if len(values) == 2:
         raise InputError(
@@ -348,7 +345,7 @@ def _assign_foreign(
     renumbered = sorted(values, key=str) == [0, 1, 2]
     raise InputError(
         f"Only binary classification is supported: y holds {len(values)} label values "
-        f"({_shown(values)}); name those that are positive, negative and unlabelled."
+        f"({few(values)}); name those that are positive, negative and unlabelled."
         + (
             " If cross_val_predict or StackingClassifier renumbered the labels 1, 0 and -1: take "
             'pnuauc.metrics.held_out_scores, or fitted models and cv="prefit" on the labelled rows.'
@@ -366,7 +363,7 @@ def _announce_words(
     if all(str(v).strip().lower() in PLAIN for v in values):
         return None
     parts = [
-        f"{_shown([v for v, code in zip(values, roles, strict=True) if code == role.code])} as "
+        f"{few([v for v, code in zip(values, roles, strict=True) if code == role.code])} as "
         f"{role.word}"
         for role in ROLES
         if role.code in roles

@@ -20,6 +20,7 @@ from pnuauc._cli._tables import (
     scored_files,
 )
 from pnuauc._progress import progress_bar
+from pnuauc._shown import few
 from pnuauc.io import OutputChoice, ReadOptions, ScoreSummary, TableModel, load_model, score_file
 from pnuauc.io._formats import FORMATS, spooled
 from pnuauc.io._tables import column_names, detect_format
@@ -133,7 +134,7 @@ def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, targe
             "run as formulas; to open the file there, use --spreadsheet."
         )
     for name, levels in summary.new_categories.items():
-        shown = ", ".join(map(repr, sorted(levels)[:5]))
+        shown = few(sorted(levels))
         voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
     if fitted.card.get("label") in summary.kept:
         voice.remark(

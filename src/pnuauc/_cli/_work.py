@@ -103,18 +103,20 @@ def fit_file(
                 tick=tick,
             )
     findings = study.findings
-    findings["files"] = {
-        "model": str(model_path),
-        "report": str(report_path),
-        "numbers": str(numbers_path),
-        "review": str(review_path),
-    }
+    names = ("model", "report", "numbers", "review")
+    findings["files"] = dict(zip(names, map(str, outputs), strict=True))
     with written_together(outputs, recheck=check) as files:
         model_file, report_file, numbers_file, review_file = files
         write_model(study.model, model_file)
         report_file.write(as_utf8(to_html(findings)))
         numbers_file.write(as_utf8(to_json(findings)))
         review_file.write(as_utf8(review_csv(findings["top"])))
+    _tell_fit(voice, findings)
+    return findings
+
+
+def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
+    files = findings["files"]
     for sentence in headline(findings):
         voice.say(sentence, style="bold")
     voice.say()
@@ -124,13 +126,12 @@ def fit_file(
     voice.say()
     voice.rows(
         [
-            ("Model", str(model_path)),
-            ("Report", f"{report_path} (open it in a browser)"),
-            ("To review", f"{review_path} ({len(findings['top']['rows'])} rows)"),
+            ("Model", files["model"]),
+            ("Report", f"{files['report']} (open it in a browser)"),
+            ("To review", f"{files['review']} ({len(findings['top']['rows'])} rows)"),
         ]
     )
     voice.data(findings)
-    return findings
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from pnuauc._committee._views import DenseView, Look, fit_view
 from pnuauc._estimators import AUCScoreMixin, choose_risk, label_codes, training_prior
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
+from pnuauc._ranges import ALL_EQUAL
 from pnuauc._rows import RowsElsewhere
 from pnuauc._threads import one_thread_for_few
 from pnuauc.labels import Roles, read_roles
@@ -393,10 +394,7 @@ def _check_variation(look: Look) -> None:
         view = look.view
         varies = bool((view.span != 1.0).any() or (view.deviation != 1.0).any() or len(view.holes))
     if not varies:
-        raise ValueError(
-            "All rows are identical: no feature varies, so there is nothing to rank by. "
-            "Give at least one column that differs between rows."
-        )
+        raise ValueError(ALL_EQUAL)
 
 
 def _typical(look: Look) -> Floats | None:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pnuauc._extras import need
+from pnuauc._shown import few
 from pnuauc.exceptions import InputError
 from pnuauc.io._cells import is_form, is_text, table_decimal
 from pnuauc.io._columns import Column, classify, numbers, strings
@@ -227,7 +228,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
             raise InputError(
                 f"The table lacks column {shown}{more}, which the model needs; its columns are "
-                f"{', '.join(map(repr, list(names)[:10]))}{', ...' if len(names) > 10 else ''}."
+                f"{few(names, 10)}."
             )
 
     def new_categories(self, batch: Any) -> dict[str, set[str]]:

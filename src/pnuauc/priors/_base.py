@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from pnuauc._prior import ClassPrior
-from pnuauc._ranges import check_range
+from pnuauc._ranges import check_range, rows_differ
 from pnuauc._threads import one_blas_thread
 from pnuauc._warn import warn
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
@@ -67,7 +67,7 @@ class BasePrior(BaseEstimator):
         )
         check_consistent_length(X, roles.codes)
         self._require(roles)
-        if _all_rows_equal(X):
+        if not rows_differ(X):
             raise PriorNotIdentifiedError(
                 "All rows of X are equal, so they carry nothing that could tell how many of the "
                 "unlabelled ones are positive: add columns that differ between rows.",
@@ -157,10 +157,3 @@ def take(X: Any, n: int | None, rng: np.random.RandomState) -> Any:
     if n is None or X.shape[0] <= n:
         return X
     return X[np.sort(rng.choice(X.shape[0], size=n, replace=False))]
-
-
-def _all_rows_equal(X: Any) -> bool:
-    if isinstance(X, np.ndarray):
-        return bool((X[:1] == X).all())
-    # column extremes of a large CSR matrix cost as much as a fit: ask them of a few rows first
-    return all(bool((part.max(axis=0) != part.min(axis=0)).nnz == 0) for part in (X[:100], X))
