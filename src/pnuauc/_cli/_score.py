@@ -19,6 +19,7 @@ from pnuauc._cli._tables import (
     n_threads,
     scored_files,
 )
+from pnuauc._extras import need
 from pnuauc._progress import progress_bar
 from pnuauc._shown import few
 from pnuauc.io import OutputChoice, ReadOptions, ScoreSummary, TableModel, load_model, score_file
@@ -168,9 +169,7 @@ def _count_rows(table: Path) -> int | None:
     """Rows of a Parquet file, for the progress bar; other formats would have to be read."""
     if table.suffix.lower() not in {".parquet", ".pq"} or not table.is_file():
         return None
-    import pyarrow.parquet as pq
-
     try:
-        return int(pq.read_metadata(table).num_rows)
+        return int(need("pyarrow.parquet").read_metadata(table).num_rows)
     except (OSError, ValueError):
         return None  # the reader proper says what is wrong
