@@ -139,7 +139,7 @@ class Roles(Counted):
         for role in (_BY_NAME[name] for name in roles):
             n = len(self.by_letter[role.letter])
             if n < at_least:
-                found = "there is none" if n == 0 else f"there is only {n}"
+                found = "there are none" if n == 0 else f"there is only {n}"
                 least = "" if at_least == 1 else f"at least {at_least} "
                 need = f"{least}{role.word} rows"
                 raise MissingRoleError(

@@ -74,7 +74,7 @@ class Ranker(AUCScoreMixin, BaseEstimator):
         X, roles = self._read(X, y)
         if roles.n_unlabeled and not roles.n_negative:
             warn(
-                f"{type(self).__name__} needs negative rows and there is none: the "
+                f"{type(self).__name__} needs negative rows and there are none: the "
                 f"{roles.n_unlabeled} unlabelled rows are taken for negatives.",
                 LabelReadingWarning,
             )
