@@ -258,8 +258,9 @@ def test_auto_and_none_take_the_default_and_the_seed_reaches_it() -> None:
     assert own == PlacementPrior(random_state=5).fit(s.X, roles).estimate_
 
 
-def test_a_given_estimator_is_cloned_and_foreign_ones_see_numbers() -> None:
-    class Foreign(BaseEstimator):
+@pytest.mark.parametrize("base", [BaseEstimator, object])
+def test_a_given_estimator_is_cloned_and_foreign_ones_see_numbers(base) -> None:
+    class Foreign(base):
         def fit(self, X, y):
             self.prior_ = float(np.isnan(y).mean()) / 10
             return self

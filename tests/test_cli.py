@@ -228,7 +228,7 @@ def test_prior(folder):
     assert 0 <= found["low"] <= found["value"] <= found["high"] <= 1
     text = run("prior", folder / "payments.parquet", "--label", "is_fraud")
     assert text.stdout.startswith("Of the 240 unlabelled rows ")
-    assert "If the labels were uncovered inside this table" in text.stdout
+    assert "If rows were labelled inside this table, not added to it" in text.stdout
 
 
 def test_a_prior_that_the_labels_do_not_tell(tmp_path):
@@ -490,7 +490,12 @@ def test_a_spreadsheets_export(tmp_path):
     ("labels", "options", "code", "message"),
     [
         (["cat", "dog"], [], 2, "do not say which is positive.*--positive cat or --positive dog"),
-        (["yes", ""], ["--positive", "Yes"], 2, "never holds 'Yes'.*is 'yes' meant.*--positive"),
+        (
+            ["yes", ""],
+            ["--positive", "Yes"],
+            2,
+            "never holds 'Yes'.*did you mean 'yes'.*--positive",
+        ),
         (["0", "1", "2"], ["--positive", "1"], 2, "belong to no role: 2"),
         (
             ["1"] + [""] * 59,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -311,6 +311,22 @@ def test_score_is_the_auc_of_labelled_rows():
         weight = np.random.default_rng(0).random(len(truth))
         expected = roc_auc_score(truth, scores, sample_weight=weight)
         assert model.score(X_test, truth.astype(int), weight) == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.CorrectionWarning")
+def test_an_estimated_prior_of_one_gives_no_auc():
+    class Everything(BaseEstimator):
+        def fit(self, X, y):
+            self.prior_ = 1.0
+            return self
+
+    X, y, *_ = draw(sizes=(20, 0, 100))
+    y = np.where(y == -1, np.nan, y)
+    model = AUCClassifier(prior=Everything(), random_state=0).fit(X, y)
+    assert model.prior_ == 0.99
+    for weight in (None, np.ones(len(y))):
+        with pytest.raises(ValueError, match="undefined at prior=1"):
+            model.score(X, y, weight)
 
 
 @pytest.mark.parametrize("kind", [AUCClassifier, AutoAUCClassifier])

@@ -487,7 +487,7 @@ def test_how_labels_were_read_is_told_where_it_may_surprise():
 
 def test_a_named_label_that_does_not_occur():
     few, many = labelled(list("abc")), labelled(list("abcdefg"))
-    with pytest.raises(InputError, match=r"never holds 'A'.*'a' meant.*it holds 'a', 'b', 'c'\."):
+    with pytest.raises(InputError, match=r"never holds 'A'.*mean 'a'.*it holds 'a', 'b', 'c'\."):
         read_labels(few, "y", LabelCodes(positive=["A"], negative=["b"]))
     with pytest.raises(InputError, match=r"'a', 'b', 'c', 'd', 'e', \.\.\.\.$"):
         read_labels(many, "y", LabelCodes(positive=["x"], negative=["b"]))

@@ -298,7 +298,7 @@ def test_formats_by_ending(name, kind):
     assert detect_format(name, ReadOptions(format="tsv")) == "tsv"
     with pytest.raises(InputError, match="no format 'xml'"):
         detect_format(name, ReadOptions(format="xml"))
-    with pytest.raises(InputError, match="no ending that says a format"):
+    with pytest.raises(InputError, match="not an ending that names a format"):
         detect_format("a.gz.dat")
 
 

@@ -97,7 +97,7 @@ def test_whether_day_or_month_comes_first_is_asked():
         assert "first, such as '01/02/2024'" in notes
     column, _, _, _ = kinds_of(["20240102", "20240304"], date_format={"c": "%Y%m%d"})
     assert (column.kind, column.form) == ("date", "%Y%m%d")
-    with pytest.raises(InputError, match="says not how dates are written"):
+    with pytest.raises(InputError, match="does not say how dates are written"):
         kinds_of(["a", "b"], date_format="dd/mm")
     with pytest.raises(InputError, match="no column 'd' to read as dates"):
         kinds_of(["a", "b"], date_format={"d": "day-first"})

@@ -113,7 +113,7 @@ def test_zip_archives(tmp_path):
         ("t.xlsx", b"a,b\n1,2\n", "named as Excel, but its content is not"),
         ("t.xlsx", b"PK\x03\x04 nonsense", "cannot be read as Excel"),
         ("t.parquet", b"a,b\n1,2\n", "named as Parquet, but its content is not"),
-        ("t.dat", b"a,b\n1,2\n", "'.dat' is no ending that says a format"),
+        ("t.dat", b"a,b\n1,2\n", "'.dat' is not an ending that names a format"),
         ("t.db", b"SQLite format 3\0", "a SQLite database"),
         ("t.feather", b"FEA1....", "cannot be read as Arrow"),
         ("t.jsonl", b'{"a": 1}\n{"a": }\n', "not JSON in line 2"),

@@ -129,7 +129,7 @@ def test_a_format_may_begin_with_a_mark():
         pa.table({"d": ["T2024-01-31"] + ["T2024-02-01"] * 9})
     )
     assert encoder.columns_[0].form == "T%Y-%m-%d"
-    with pytest.raises(InputError, match="'%q' says not how dates are written"):
+    with pytest.raises(InputError, match="'%q' does not say how dates are written"):
         TableEncoder(date_format="%q").fit(pa.table({"d": ["a", "b"]}))
 
 

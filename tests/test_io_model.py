@@ -187,7 +187,7 @@ def without(name):
         (bend(["encoder", "rare", 0], ["a"] * 2), "must differ"),
         (lambda m, a: m["encoder"].pop("rare"), "rare must be a list"),
         (lambda m, a: a.update({"encoder/more": np.zeros(1)}), "pnuauc does not write there"),
-        (bend(["scorer", "kind"], "functools.partial"), "kind of its scorer is none"),
+        (bend(["scorer", "kind"], "functools.partial"), "kind of its scorer is not one"),
         (bend(["scorer", "basis"], "identity"), "coefficients for"),
         (bend(["scorer", "basis"], ["gaussian"]), "wrong type"),
         (bend(["threshold"], True), "wrong type"),
@@ -272,18 +272,18 @@ def peak(path):
     ("text", "message"),
     [
         (b"[" + b"[]," * 2_000_000 + b"[]]", "more than 4,000,000 values"),
-        (b"[" + b"1," * 100_000 + b"1]", "no JSON that pnuauc writes"),
+        (b"[" + b"1," * 100_000 + b"1]", "not JSON that pnuauc writes"),
         (b'{"a":[' + b'"ab",' * 100_000 + b'"ab"]}', "arrays"),
         (b"[" * 100_000 + b"]" * 100_000, "nested more than 24 deep"),
         (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested more than 24 deep"),
         (b'"' + b"\\\\" * 100 + b'"' + b"[" * 3000, "nested more than 24 deep"),
-        (b'{"a": ' + b"9" * 100_000 + b"}", "no JSON that pnuauc writes"),
-        (b'{"a": NaN}', "no JSON that pnuauc writes"),
-        (b'{"a": 1e999}', "no JSON that pnuauc writes"),
-        (b'{"a": 1, "a": 2}', "no JSON that pnuauc writes"),
-        (b'{"a": "\\ud800"}', "no JSON that pnuauc writes"),
-        (b'{"a": "\xff"}', "no JSON that pnuauc writes"),
-        (b"", "no JSON that pnuauc writes"),
+        (b'{"a": ' + b"9" * 100_000 + b"}", "not JSON that pnuauc writes"),
+        (b'{"a": NaN}', "not JSON that pnuauc writes"),
+        (b'{"a": 1e999}', "not JSON that pnuauc writes"),
+        (b'{"a": 1, "a": 2}', "not JSON that pnuauc writes"),
+        (b'{"a": "\\ud800"}', "not JSON that pnuauc writes"),
+        (b'{"a": "\xff"}', "not JSON that pnuauc writes"),
+        (b"", "not JSON that pnuauc writes"),
         (b" " * (33 * 2**20), "its manifest has .* bytes"),
     ],
 )
@@ -343,9 +343,9 @@ def test_only_regular_files_are_opened(tmp_path):
 
 
 def test_foreign_files(tmp_path):
-    refused(tmp_path, b"", "no pnuauc model")
-    refused(tmp_path, b"\x89PNG....", "no pnuauc model")
-    refused(tmp_path, pickle.dumps([1]), "no pnuauc model")
+    refused(tmp_path, b"", "not a pnuauc model")
+    refused(tmp_path, b"\x89PNG....", "not a pnuauc model")
+    refused(tmp_path, pickle.dumps([1]), "not a pnuauc model")
     with pytest.raises(ModelFileError, match="no model file"):
         load_model(tmp_path / "none.pnuauc")
     with pytest.raises(ModelFileError, match="cannot be read"):
@@ -358,7 +358,7 @@ def test_foreign_files(tmp_path):
 @given(share=st.floats(0, 0.999))
 def test_every_truncation_is_told(tmp_path, model_bytes, share):
     cut = model_bytes[: int(share * len(model_bytes))]
-    refused(tmp_path, cut, "damaged|cut short|no pnuauc model")
+    refused(tmp_path, cut, "damaged|cut short|not a pnuauc model")
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -366,7 +366,7 @@ def test_every_truncation_is_told(tmp_path, model_bytes, share):
 def test_one_changed_byte_is_told(tmp_path, model_bytes, where, flip):
     data = bytearray(model_bytes)
     data[where % len(data)] ^= flip
-    refused(tmp_path, bytes(data), "damaged|cut short|no pnuauc model|format|bytes")
+    refused(tmp_path, bytes(data), "damaged|cut short|not a pnuauc model|format|bytes")
 
 
 def test_a_basis_of_ones_own_cannot_be_stored():
@@ -377,7 +377,7 @@ def test_a_basis_of_ones_own_cannot_be_stored():
 def test_scores_too_large_to_compute_are_told(tmp_path, model_bytes, payments):
     path = tmp_path / "huge.pnuauc"
     path.write_bytes(rewritten(model_bytes, resize("scorer/coef", lambda v: v * 0 + 1e308)))
-    with pytest.raises(InputError, match=r"no number|too large to compute"):
+    with pytest.raises(InputError, match=r"not a number|too large to compute"):
         load_model(path).score(payments)
 
 

@@ -70,7 +70,7 @@ def test_libsvm_in_blocks_of_any_size(tmp_path, monkeypatch):
     ("line", "message"),
     [
         ("1 a:b", "not LIBSVM text in line 5"), ("1 2:inf", "holds inf in line 5, feature 2"),
-        ("nan 1:1", "label that is no number in line 5"), ("1 0:1", "not LIBSVM text in line 5"),
+        ("nan 1:1", "label that is not a number in line 5"), ("1 0:1", "not LIBSVM text in line 5"),
         ("1 4194305:1", "feature 4,194,305 in line 5; features may number 4,194,304"),
     ],
 )  # fmt: skip

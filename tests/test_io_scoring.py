@@ -182,7 +182,7 @@ def test_reasons_of_some_columns(table):
         assert abs(row[0].effect) >= abs(row[1].effect)
     assert [[r.column for r in row] for row in model.reasons(X[:2], 2, ["b"])] == [["b"]] * 2
     model.typical = None
-    with pytest.raises(InputError, match="does not say what is typical"):
+    with pytest.raises(InputError, match="holds no typical row"):
         model.reasons(X[:1])
 
 
@@ -239,8 +239,8 @@ def test_what_the_system_says_of_a_file_that_is_there_is_handed_on(tmp_path):
     ("name", "content", "message"),
     [
         ("t.dat", b"PAR1", r"is a Parquet file; name it with the ending \.parquet\."),
-        ("t.dat", b"%PDF", r"is a PDF\."), ("t.dat", b"a,b", "'.dat' is no ending that says"),
-        ("t", b"a,b", "has no ending that says a format"),
+        ("t.dat", b"%PDF", r"is a PDF\."), ("t.dat", b"a,b", "'.dat' is not an ending that"),
+        ("t", b"a,b", "has no ending that names a format"),
         ("t.csv", b"\x1f\x8b", r"read as CSV, but it is compressed by gzip; name it.*\.gz\."),
         ("t.csv", b"  <!DOCTYPE html>", "it is a web page or XML"),
         ("t.csv", b" " * 190 + b"<html>", "it is a web page or XML"),
@@ -266,7 +266,7 @@ def test_where_nothing_can_be_written(tmp_path):
     with pytest.raises(InputError, match="is a file, not a folder"):
         check_writable(tmp_path / "file" / "t.csv")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         check_writable(tmp_path / "pipe")
     for good in ("file", "new"):
         assert check_writable(tmp_path / good) == tmp_path / good

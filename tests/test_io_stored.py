@@ -59,7 +59,7 @@ def test_a_container_may_hold_no_arrays(tmp_path, refused):
 def test_a_file_that_ends_within_its_head_is_none(refused, n):
     data = contained({"k": 1}, {})
     assert data.startswith(MAGIC)
-    assert refused(data[:n]).startswith("it is no pnuauc model")
+    assert refused(data[:n]).startswith("it is not a pnuauc model")
 
 
 @pytest.mark.parametrize("n", [1, 150_000, 400_000])
@@ -71,7 +71,7 @@ def test_what_a_stranger_wrote_is_told_from_damage(refused, n):
     damaged = bytearray(data)
     damaged[-40] ^= 1
     assert refused(bytes(damaged)) == "it is damaged (its checksum differs)"
-    assert refused(sealed(b"[]", b"\0" * 8 * n)) == "its manifest is no JSON that pnuauc writes"
+    assert refused(sealed(b"[]", b"\0" * 8 * n)) == "its manifest is not JSON that pnuauc writes"
 
 
 def declared(shape, available, dtype="uint8", n=1):

@@ -137,7 +137,7 @@ BAD_FILES = {
     "header.csv": (b"a,b,y\n", "no rows"),
     "ragged.csv": (b"a,b,y\n1,2,3\n1,2\n", "unequal length"),
     "twice.csv": (b"a,a,y\n1,2,3\n", "more than one column named 'a'"),
-    "table.xyz": (b"a,b\n1,2\n", "no ending"),
+    "table.xyz": (b"a,b\n1,2\n", "not an ending"),
     "no_ending": (b"a,b\n1,2\n", "no ending"),
     "fake.parquet": (b"PAR1 this is not parquet at all", "cannot be read as Parquet"),
     "cut.feather": (b"ARROW1\0\0 cut", "cannot be read as Arrow"),

@@ -263,7 +263,7 @@ def test_only_regular_files_are_replaced(tmp_path, monkeypatch):
         listener.bind("socket")
         # root could really replace a device, were the check ever lost
         for name in [*others, tmp_path / "socket"]:
-            with pytest.raises(InputError, match="no regular file"):
+            with pytest.raises(InputError, match="not a regular file"):
                 write_text(name, "x")
 
 
@@ -302,7 +302,7 @@ def copy(fitted, tmp_path, *names):
         (["-o", "m", "--report", "m.pnuauc"], "is another output"),
         (["-o", "m", "--report", "n.json"], "is another output"),
         (["-o", "m", "--report", "dangling.html"], "same file as .* is another output"),
-        (["-o", "notes"], "'notes.html' is there already and was not written by pnuauc"),
+        (["-o", "notes"], "'notes.html' already exists and was not written by pnuauc"),
     ],
 )
 def test_fit_replaces_nothing_but_its_own(fitted, tmp_path, monkeypatch, options, message):
@@ -326,7 +326,7 @@ def test_a_users_json_beside_the_table_is_kept(fitted, tmp_path, monkeypatch):
     Path("t.json").write_text('{"sales": 1}')
     result = run("fit", "t.csv", "-l", "y", "--prior", "0.4", *QUICK)
     assert result.exit_code == 2
-    assert "'t.json' is there already" in result.stderr
+    assert "'t.json' already exists" in result.stderr
     assert Path("t.json").read_text() == '{"sales": 1}'
     assert not Path("t.pnuauc").exists()
     result = run("fit", "t.csv", "-l", "y", "--prior", "0.4", *QUICK, "--overwrite")

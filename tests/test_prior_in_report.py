@@ -68,7 +68,7 @@ def test_labelled_positives_unlike_those_in_u_leave_a_note() -> None:
     X, y = np.concatenate([P, N, U]), np.repeat([1, 0, -1], [120, 120, 1000])
     model = PlacementPrior(random_state=0, on_unidentified="ignore").fit(X, y)
     assert model.diagnostics_["fit_p_value"] < 0.01
-    assert "no mixture" in model.estimate_.note
+    assert "not a mixture" in model.estimate_.note
     fair = np.concatenate([P, N, rng.normal(3, 0.4, (400, 2)), rng.normal(0, 1, (600, 2))])
     model.fit(fair, y)
     assert model.estimate_.note is None

@@ -315,7 +315,7 @@ def test_conversion_counts_rows_and_round_trips(hidden, n_positive, n_negative, 
 def test_conversion_refuses_what_cannot_be() -> None:
     with pytest.raises(ValueError, match=r"lies between 0\.1 and 1"):
         prior_in_unlabeled(0.05, 100, 0, 900)
-    with pytest.raises(ValueError, match="cannot be"):
+    with pytest.raises(ValueError, match="is impossible"):
         prior_in_unlabeled(0.95, 0, 100, 900)
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         prior_in_population(1.2, 1, 1, 1)

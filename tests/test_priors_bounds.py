@@ -187,8 +187,15 @@ def test_what_is_nearer_to_an_end_than_one_row_in_a_billion_is_the_end():
         expected = value if read is None else read
         assert read_prior(value).value == expected
         assert ClassPrior(value, 0.0, 1.0).value == expected
-    assert ClassPrior(-0.1, 0.0, 1.0).value == 0.0
-    assert ClassPrior(1.1, 0.0, 1.0).value == 1.0
+    assert ClassPrior(-0.1, 0.0, 1.0, source="estimated").value == 0.0
+    assert ClassPrior(1.1, 0.0, 1.0, source="estimated").value == 1.0
+
+
+@pytest.mark.parametrize("prior", [(10, 5, 15), (1.1, 0.0, 1.0), (0.1, 0.3, 0.2), (0.1, 0, 1.5)])
+def test_a_given_prior_that_is_no_share_is_refused(prior):
+    """Such as one in percent: moved to the end it would be read as 1."""
+    with pytest.raises(ValueError, match=r"prior .* got"):
+        ClassPrior(*prior)
 
 
 def test_estimates_are_kept_from_the_ends_for_training():

@@ -146,7 +146,7 @@ def test_rows_unlike_any_mixture_are_told():
     told = fit_test(found, Shape(0.2, 1.0, 0.0))
     assert told.p_value < 1e-6
     assert told.failed
-    assert "no mixture" in told.words
+    assert "not a mixture" in told.words
 
 
 def test_one_class_is_compared_with_the_binormal_form():

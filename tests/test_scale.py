@@ -308,7 +308,7 @@ def test_the_tool_on_a_folder(frame, tmp_path):
 def test_the_tool_refuses_in_a_sentence(frame, tmp_path):
     folder = in_files(frame, [400], tmp_path / "data")
     fit = ["fit", folder, "--id", "name", *QUICK_OPTIONS]
-    assert "number of rows from 2 on, or all" in run(*fit, "--max-unlabeled", "few").stderr
+    assert "number of rows, 2 or more, or all" in run(*fit, "--max-unlabeled", "few").stderr
     assert run(*fit, "--max-unlabeled", "200", "-o", tmp_path / "m").exit_code == 0
     inside = run("score", tmp_path / "m", folder, "-o", folder / "scored")
     assert "lies inside the table" in inside.stderr

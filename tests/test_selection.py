@@ -336,9 +336,10 @@ def test_a_clear_gain_is_found(gain):
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (Gain(0.03, 0.01, True), "+3.0 points from those chosen among labelled rows only "
+        (Gain(0.03, 0.01, True), " 3.0 points higher than those chosen among labelled rows only "
          "(standard error 1.0): the unlabelled rows helped."),
-        (Gain(-0.03, 0.01, True), "the unlabelled rows did harm."),
+        (Gain(-0.03, 0.01, True), " 3.0 points lower than those chosen among labelled rows only "
+         "(standard error 1.0): the unlabelled rows did harm."),
         (Gain(0.03, 0.02, False), "the unlabelled rows made no clear difference."),
         (None, "These folds cannot tell what the unlabelled rows changed."),
     ],
@@ -351,7 +352,7 @@ def test_the_verdict_in_words(found, words):
     report = explain(criterion, candidates, choice, found)
     assert report.message.endswith(words)
     # the best risk is .21 with standard error .01: .215 lies within, .31 does not
-    assert "2 candidate(s) kept, mean eta +0.38 (any eta from 0 to 0.5 is" in report.message
+    assert "2 candidates kept, mean eta +0.38 (any eta from 0 to 0.5 is" in report.message
     assert (report.eta_low, report.eta_high) == (0.0, 0.5)
     assert report.to_dict()["criterion_weights"] == {"all": [1.0, 0.0, 0.0]}
     assert report.to_dict()["eta_mean"] == pytest.approx(0.375)

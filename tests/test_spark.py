@@ -68,7 +68,7 @@ def test_what_spark_gave_up_is_one_sentence():
         "Spark gave up task 3 of stage 8.0, a partition of the table, after 4 attempts: Python "
         "worker exited unexpectedly (crashed). Raise the memory"
     )
-    assert _told("\nno such table\nmore").endswith("gave the work up: no such table")
+    assert _told("\nno such table\nmore").endswith("Spark gave up: no such table")
     lost = message.replace("Python worker exited unexpectedly (crashed)", "Traceback (most recent")
     traced = lost + "\nModuleNotFoundError: No module named 'pnuauc'\n"
     assert "attempts: ModuleNotFoundError: No module named 'pnuauc'. Install" in _told(traced)
@@ -77,7 +77,7 @@ def test_what_spark_gave_up_is_one_sentence():
         "Raise spark.driver.maxResultSize, or take fewer centres or folds."
     )
     traced = "An exception was thrown:\nTraceback:\n  File x\nKeyError: 'a'\n SQLSTATE: 38000"
-    assert _told(traced).endswith("gave the work up: KeyError: 'a'")
+    assert _told(traced).endswith("Spark gave up: KeyError: 'a'")
 
 
 # ---------------------------------------------------------------------------- a session

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import pickle
 import re
+import warnings
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import pnuauc
-from pnuauc.exceptions import InputError, MissingRoleError, PriorNotIdentifiedError
+from pnuauc import AUCClassifier, auc_estimate, read_roles
+from pnuauc.baselines import RankSVM
+from pnuauc.exceptions import (
+    CorrectionWarning,
+    InputError,
+    LabelReadingWarning,
+    MissingRoleError,
+    PnuaucWarning,
+    PriorNotIdentifiedError,
+)
+from pnuauc.priors import PlacementPrior
 
 pytest.importorskip("typer")
 from typer.main import get_command
@@ -121,6 +135,31 @@ def test_an_error_knows_what_it_is_about(kind):
     assert (str(again), again.about) == (str(error), "prior")
     assert with_hint(kind("Plain.")) == "Plain."
     assert with_hint(kind("Odd.", about="something else")) == "Odd."
+
+
+def test_warnings_name_the_line_that_called_the_package():
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((120, 2)), np.repeat([1, -1], [20, 100])
+    missing = np.where(codes == 1, 1.0, np.nan)
+    same = np.random.default_rng(1).standard_normal((160, 3))  # one law: no prior can be told
+    three = np.repeat([1.0, 0.0, np.nan], [30, 30, 100])
+    stopped = AUCClassifier(prior=0.2, loss="logistic", max_iter=1)
+    for warned, call in (
+        (LabelReadingWarning, lambda: read_roles(codes)),
+        (LabelReadingWarning, lambda: auc_estimate(codes, X[:, 0], 0.1)),
+        (LabelReadingWarning, lambda: AUCClassifier(prior=0.1, random_state=0).fit(X, codes)),
+        (LabelReadingWarning, lambda: RankSVM(pairs="pn", random_state=0).fit(X, codes)),
+        (CorrectionWarning, lambda: AUCClassifier(prior=0.9, random_state=0).fit(X, missing)),
+        (ConvergenceWarning, lambda: stopped.fit(same, three)),
+        (PnuaucWarning, lambda: AUCClassifier(random_state=0).fit(same, three)),
+        (PnuaucWarning, lambda: PlacementPrior(on_unidentified="warn").fit(same, three)),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with contextlib.suppress(MissingRoleError):
+                call()
+        assert any(issubclass(w.category, warned) for w in caught)
+        assert {w.filename for w in caught} == {__file__}
 
 
 def test_doubts_of_findings_have_hints():

@@ -1,8 +1,7 @@
-"""scikit-learn classes. ``fit`` reads as the list of rooms; the arithmetic is done there."""
+"""scikit-learn classes. ``fit`` calls one module after the other; the arithmetic is done there."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,9 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -31,9 +28,10 @@ from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
 from pnuauc._linear import LinearModel
 from pnuauc._prior import ClassPrior, read_prior
-from pnuauc._ranges import check_range, finite
+from pnuauc._ranges import ALL_EQUAL, check_range, finite, rows_differ
 from pnuauc._risks import RISKS, Risk, check_prior, get_risk
-from pnuauc._solvers import Correction
+from pnuauc._solvers import Correction, warn_of_limit
+from pnuauc._warn import warn
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.labels import Roles, read_roles
 from pnuauc.losses import LOSSES, Loss, get_loss
@@ -89,6 +87,8 @@ def _weighted_auc(
     if prior is None or "U" not in (first, second):
         return won
     share = prior.value if second == "U" else 1.0 - prior.value
+    if share == 1.0:
+        raise ValueError(f"This AUC is undefined at prior={prior.value:g}: U holds one class only.")
     return float((won - share / 2) / (1.0 - share))
 
 
@@ -269,7 +269,8 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         fit_basis(self.basis_, X, weight)
         design = Design.of(X, rows, self.basis_, weight, n_threads=effective_n_jobs(self.n_jobs))
         self._solve(risk, loss, design)
-        _warn_of(self.correction_)
+        if self.correction_:
+            warn(self.correction_.message, CorrectionWarning)
         self.classes_ = roles.classes
         self.threshold_ = ranking_threshold(design, self.coef_, self.prior_)
         self.intercept_ = -self.threshold_
@@ -295,12 +296,7 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         self.coef_, self.correction_ = minimum.coef, minimum.correction
         self.n_iter_ = minimum.n_iter
         if not minimum.converged:
-            warnings.warn(
-                f"L-BFGS stopped after {self.n_iter_} iterations before reaching tol={self.tol:g}; "
-                "raise max_iter or alpha.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_of_limit(self.n_iter_, self.tol)
 
     def _from_model(self, model: LinearModel, threshold: float, fitted: Any) -> AUCClassifier:
         """Take over a fitted model, and what ``fitted`` (an estimator) knows of rows and labels."""
@@ -328,30 +324,18 @@ def read_training_rows(
     roles = read_roles(y, **label_codes(estimator))
     check_consistent_length(X, roles.codes)
     check_range(X)
-    _check_variation(X)
+    if not rows_differ(X):
+        raise ValueError(ALL_EQUAL)
     return X, roles, check_weights(sample_weight, X)
-
-
-def _check_variation(X: Any) -> None:
-    """One clear error if every row is the same; a look at the first rows nearly always settles."""
-    for rows in (X[:100], X):
-        spread = rows.max(axis=0) - rows.min(axis=0)
-        if spread.nnz if sparse.issparse(spread) else np.any(spread):
-            return
-    raise ValueError(
-        "All rows are identical: no feature varies, so there is nothing to rank by. "
-        "Give at least one column that differs between rows."
-    )
 
 
 def rows_by_role(
     roles: Roles, weight: NDArray[np.float64] | None = None
 ) -> dict[str, NDArray[np.intp]]:
     """Row numbers by role letter; rows of weight zero are left out."""
-    rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
     if weight is None:
-        return rows
-    return {role: index[weight[index] > 0] for role, index in rows.items()}
+        return roles.by_letter
+    return {role: index[weight[index] > 0] for role, index in roles.by_letter.items()}
 
 
 def choose_risk(risk: Any, roles: Roles) -> str:
@@ -391,8 +375,3 @@ def training_prior(
     known, estimator = resolve_prior(prior, X, roles, random_state=random_state)
     check_prior(known.training_value)
     return known, estimator
-
-
-def _warn_of(correction: Correction) -> None:
-    if correction:
-        warnings.warn(correction.message, CorrectionWarning, stacklevel=4)

@@ -74,8 +74,15 @@ class ClassPrior(ShownAsTable):
     note: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        # nearer to an end than one row in a billion is the end, however the prior was made
-        object.__setattr__(self, "value", _checked(min(max(float(self.value), 0.0), 1.0)))
+        value = float(self.value)
+        if not self.is_given:  # an unbiased estimate may lie outside
+            value = min(max(value, 0.0), 1.0)
+        elif not 0.0 <= self.low <= self.high <= 1.0:
+            raise ValueError(
+                "A prior interval is a pair (low, high) with 0 <= low <= high <= 1, got "
+                f"{(self.low, self.high)!r}."
+            )
+        object.__setattr__(self, "value", _checked(value))
 
     @classmethod
     def known(cls, value: float) -> ClassPrior:
@@ -86,10 +93,6 @@ class ClassPrior(ShownAsTable):
     @classmethod
     def from_interval(cls, low: float, high: float, level: float = 0.95) -> ClassPrior:
         """The midpoint, with the standard error of a normal interval of that width."""
-        if not low <= high:
-            raise ValueError(
-                f"A prior interval is a pair (low, high) with low <= high, got {(low, high)!r}."
-            )
         low, high = _checked(low), _checked(high)
         error = (high - low) / (2.0 * float(special.ndtri(0.5 + level / 2.0)))
         return cls((low + high) / 2.0, low, high, level, error)

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["LARGEST", "check_range", "finite"]
+__all__ = ["ALL_EQUAL", "LARGEST", "check_range", "finite", "rows_differ"]
+
+#: Why there is nothing to rank by.
+ALL_EQUAL = (
+    "All rows are identical: no feature varies, so there is nothing to rank by. "
+    "Give at least one column that differs between rows."
+)
 
 #: Fourth powers appear (variances of products), and sums of many: 1e75^4 = 1e300.
 LARGEST = {"float64": 1e75, "float32": 1e15}
@@ -31,6 +37,16 @@ def check_range(X: Any, name: str = "X") -> None:
             f"{name} holds no number above {largest:.3g}, too small to compute with in "
             f"{values.dtype}; rescale its columns, for example with StandardScaler."
         )
+
+
+def rows_differ(X: Any) -> bool:
+    """Whether any column of X, dense or CSR, varies."""
+    # column extremes of a large CSR matrix cost as much as a fit: ask them of a few rows first
+    for rows in (X[:100], X):
+        spread = rows.max(axis=0) - rows.min(axis=0)
+        if spread.nnz if sparse.issparse(spread) else np.any(spread):
+            return True
+    return False
 
 
 def finite(values: NDArray[Any], what: str = "The scores") -> NDArray[Any]:

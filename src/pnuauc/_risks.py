@@ -24,6 +24,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from pnuauc import _pairs as pairs
 from pnuauc._moments import Moments
 from pnuauc.exceptions import MissingRoleError
+from pnuauc.labels import ROLES
 from pnuauc.losses import Loss, get_loss
 
 __all__ = [
@@ -42,7 +43,7 @@ __all__ = [
     "quadratic_forms",
 ]
 
-_SPELLED = {"P": "positive", "N": "negative", "U": "unlabelled"}
+_WORDS = {role.letter: role.word for role in ROLES}
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Risk:
                     continue
                 found = "none" if n == 0 else f"only {n:g}"
                 raise MissingRoleError(
-                    f"The {self.name} risk needs at least {need} {_SPELLED[role]} "
+                    f"The {self.name} risk needs at least {need} {_WORDS[role]} "
                     f"row{'s' if need > 1 else ''} and there is {found}: give more rows of that "
                     f"class or choose another risk (present: {_present(counts)})."
                 )
@@ -296,7 +297,7 @@ def _add_term(
 
 
 def _present(counts: Mapping[str, float]) -> str:
-    return ", ".join(f"{counts.get(r, 0):g} {_SPELLED[r]}" for r in "PNU")
+    return ", ".join(f"{counts.get(r, 0):g} {_WORDS[r]}" for r in "PNU")
 
 
 def check_prior(prior: Any) -> float:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from html import escape
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ShownAsTable", "html_table"]
+__all__ = ["ShownAsTable", "few", "html_table"]
 
 #: Longer texts are cut in a one-line repr.
 _LONGEST = 60
+
+
+def few(values: Iterable[Any], most: int = 5) -> str:
+    """The first values, for a sentence.
+
+    Examples
+    --------
+    >>> few(["a", "b", "c"], 2)
+    "'a', 'b', ..."
+    """
+    known = list(values)
+    return ", ".join(map(repr, known[:most])) + (", ..." if len(known) > most else "")
 
 
 class ShownAsTable:

@@ -28,8 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
+from sklearn.exceptions import ConvergenceWarning
 
 from pnuauc._risks import QuadraticForm
+from pnuauc._warn import warn
 
 __all__ = [
     "Correction",
@@ -39,6 +41,7 @@ __all__ = [
     "check_alpha",
     "minimise",
     "solve_ridge",
+    "warn_of_limit",
 ]
 
 FLOOR = 1e-3
@@ -253,6 +256,15 @@ def minimise(
         )
     converged = bool(result.success or result.status == 2)
     return Minimum(result.x, max(int(result.nit), 1), converged, correction)
+
+
+def warn_of_limit(n_iter: int, tol: float) -> None:
+    """Say that ``max_iter`` ended a minimisation."""
+    warn(
+        f"L-BFGS stopped after {n_iter} iterations before reaching tol={tol:g}; raise max_iter or "
+        "alpha.",
+        ConvergenceWarning,
+    )
 
 
 def _floor(r: float) -> tuple[float, float]:

@@ -64,7 +64,7 @@ class Parts:
         """A string, one of ``choices`` if given."""
         value = self._take(key, str)
         if len(value) > at_most or (choices is not None and value not in set(choices)):
-            raise refuse(f"{key} of its {self.where} is none that pnuauc writes")
+            raise refuse(f"{key} of its {self.where} is not one that pnuauc writes")
         return str(value)
 
     def flag(self, key: str) -> bool:

@@ -1,11 +1,10 @@
 """Labels in any coding -> roles: positive (P), negative (N), unlabelled (U).
 
-The only room that knows label codes. Everything downstream sees a :class:`Roles`.
+The only module that knows label codes. Everything downstream sees a :class:`Roles`.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from pnuauc._label_column import as_column, as_list, distinct, refuse_calibration
 from pnuauc._label_words import PLAIN, nearest, word_role
 from pnuauc._role_counts import Counted
+from pnuauc._shown import few
+from pnuauc._warn import warn
 from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
 __all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
@@ -138,7 +139,7 @@ class Roles(Counted):
         for role in (_BY_NAME[name] for name in roles):
             n = len(self.by_letter[role.letter])
             if n < at_least:
-                found = "there is none" if n == 0 else f"there is only {n}"
+                found = "there are none" if n == 0 else f"there is only {n}"
                 least = "" if at_least == 1 else f"at least {at_least} "
                 need = f"{least}{role.word} rows"
                 raise MissingRoleError(
@@ -215,7 +216,7 @@ def read_roles(
     if positive is None:
         positive = _like(negative, 1)
     if announcement:
-        warnings.warn(announcement, LabelReadingWarning, stacklevel=3)
+        warn(announcement, LabelReadingWarning)
     return Roles(codes, positive, negative, announcement)
 
 
@@ -289,7 +290,7 @@ def _assign_given(values: list[Any], given: dict[int, list[Any]]) -> tuple[list[
             announcement = f"Label {rest[0]!r} is read as negative; {_HOW}."
     elif rest:
         raise InputError(
-            f"y holds values that belong to no role: {_shown(rest)}; name the labels that are "
+            f"y holds values that belong to no role: {few(rest)}; name the labels that are "
             "positive, negative and unlabelled (each role takes one value or several).",
             about="labels",
         )
@@ -305,15 +306,11 @@ def _check_spelling(rest: list[Any], values: list[Any], given: dict[int, list[An
         close = nearest(absent[0], rest)
         if close is None and len(absent) < len(given[role.code]):
             continue
-        meant = "" if close is None else f" (is {close!r} meant?)"
+        meant = "" if close is None else f" (did you mean {close!r}?)"
         raise InputError(
-            f"The {role.word} label {absent[0]!r} does not occur{meant}; y holds {_shown(values)}.",
+            f"The {role.word} label {absent[0]!r} does not occur{meant}; y holds {few(values)}.",
             about="labels",
         )
-
-
-def _shown(values: list[Any]) -> str:
-    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
 
 
 def _assign_foreign(
@@ -337,7 +334,7 @@ def _assign_foreign(
         )
     if len(values) == 1:
         raise ValueError(
-            f"y holds one class only, {_shown(values)}; a ranking needs at least two roles."
+            f"y holds one class only, {few(values)}; a ranking needs at least two roles."
         )
     if len(values) == 2:
         raise InputError(
@@ -348,7 +345,7 @@ def _assign_foreign(
     renumbered = sorted(values, key=str) == [0, 1, 2]
     raise InputError(
         f"Only binary classification is supported: y holds {len(values)} label values "
-        f"({_shown(values)}); name those that are positive, negative and unlabelled."
+        f"({few(values)}); name those that are positive, negative and unlabelled."
         + (
             " If cross_val_predict or StackingClassifier renumbered the labels 1, 0 and -1: take "
             'pnuauc.metrics.held_out_scores, or fitted models and cv="prefit" on the labelled rows.'
@@ -366,7 +363,7 @@ def _announce_words(
     if all(str(v).strip().lower() in PLAIN for v in values):
         return None
     parts = [
-        f"{_shown([v for v, code in zip(values, roles, strict=True) if code == role.code])} as "
+        f"{few([v for v, code in zip(values, roles, strict=True) if code == role.code])} as "
         f"{role.word}"
         for role in ROLES
         if role.code in roles

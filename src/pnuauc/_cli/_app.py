@@ -46,7 +46,9 @@ TableArgument = Annotated[
 ]
 LabelOption = Annotated[
     str,
-    typer.Option("--label", "-l", help="Column of labels: 1 positive, 0 negative, else empty."),
+    typer.Option(
+        "--label", "-l", help="Column of labels: 1 positive, 0 negative, empty unlabelled."
+    ),
 ]
 PositiveOption = Annotated[Many, typer.Option("--positive", help="Label value that is positive.")]
 NegativeOption = Annotated[Many, typer.Option("--negative", help="Label value that is negative.")]
@@ -70,22 +72,27 @@ BeliefOption = Annotated[
 DropOption = Annotated[Many, typer.Option("--drop", help="Column to leave out (repeatable).")]
 IdOption = Annotated[Many, typer.Option("--id", help="Column that names rows (repeatable).")]
 CategoricalOption = Annotated[
-    Many, typer.Option("--categorical", help="Numeric column of codes (repeatable).")
+    Many,
+    typer.Option(
+        "--categorical", help="Column of numeric codes to read as categories (repeatable)."
+    ),
 ]
 DelimiterOption = Annotated[
-    Text, typer.Option("--delimiter", help="Of CSV files; found by itself if not given.")
+    Text, typer.Option("--delimiter", help="Delimiter of CSV files; detected by default.")
 ]
-EncodingOption = Annotated[str, typer.Option("--encoding", help="Of text files.")]
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Encoding of text files.")]
 FormatOption = Annotated[
     Text,
     typer.Option(
         "--format", help="csv, tsv, jsonl, parquet, arrow, excel or libsvm; default: by the ending."
     ),
 ]
-SheetOption = Annotated[Text, typer.Option("--sheet", help="Of Excel files; default: the first.")]
+SheetOption = Annotated[
+    Text, typer.Option("--sheet", help="Sheet of Excel files; default: the first.")
+]
 DecimalOption = Annotated[
     Text,
-    typer.Option("--decimal", help="Decimal mark of numbers in text, . or , (found by itself)."),
+    typer.Option("--decimal", help="Decimal mark, . or , (detected by default)."),
 ]
 DateFormatOption = Annotated[
     Many,
@@ -142,7 +149,8 @@ def _show_version(value: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     pass
@@ -201,7 +209,7 @@ def fit(
 ) -> None:
     """Learn a ranking from a table; write the model, a report (HTML) and its numbers (JSON)."""
     from pnuauc._cli._work import fit_file
-    from pnuauc._study import ColumnRoles, FitSettings
+    from pnuauc._study import FitSettings
 
     check_choice("--model", model, ("auto", "average", "paper"))
     check_choice("--basis", basis, ("gaussian", "linear", "identity"))
@@ -218,15 +226,8 @@ def fit(
         n_jobs=jobs,
         random_state=seed,
     )
-    columns = ColumnRoles(
-        label,
-        tuple(id_ or ()),
-        tuple(drop or ()),
-        tuple(categorical or ()),
-        _codes(positive, negative, unlabeled),
-        decimal,
-        _date_formats(date_format),
-    )
+    codes = _codes(positive, negative, unlabeled)
+    columns = _columns(label, id_, drop, categorical, codes, decimal, date_format)
     fit_file(
         Voice(json=json, quiet=quiet),
         table,
@@ -261,7 +262,7 @@ def score(
     ] = None,
     reasons: Annotated[
         int,
-        typer.Option("--reasons", min=0, help="Tell so many columns that move a row's score."),
+        typer.Option("--reasons", min=0, help="Name this many columns that move each score most."),
     ] = 0,
     columns: Annotated[
         Text, typer.Option("--columns", help="Output columns in order: id,score,percentile.")
@@ -372,20 +373,11 @@ def prior(
 ) -> None:
     """Estimate how many of the unlabelled rows are positive."""
     from pnuauc._cli._work import prior_of_file
-    from pnuauc._study import ColumnRoles
     from pnuauc.priors import PRIORS
 
     check_choice("--method", method, ("auto", *PRIORS))
-
-    columns = ColumnRoles(
-        label,
-        tuple(id_ or ()),
-        tuple(drop or ()),
-        tuple(categorical or ()),
-        _codes(positive, negative, unlabeled),
-        decimal,
-        _date_formats(date_format),
-    )
+    codes = _codes(positive, negative, unlabeled)
+    columns = _columns(label, id_, drop, categorical, codes, decimal, date_format)
     prior_of_file(
         Voice(json=json, quiet=quiet),
         table,
@@ -414,7 +406,7 @@ def inspect(
 @app.command(epilog="Example: pnuauc demo")
 @guarded
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where to write; made if it is not there.")] = Path(
+    folder: Annotated[Path, typer.Option(help="Where to write; created if missing.")] = Path(
         "pnuauc-demo"
     ),
     jobs: JobsOption = -1,
@@ -451,6 +443,16 @@ def _codes(positive: Any, negative: Any, unlabeled: Any) -> Any:
     return LabelCodes(positive or None, negative or None, unlabeled or None)
 
 
+def _columns(
+    label: str, ids: Any, drop: Any, categorical: Any, codes: Any, decimal: Any, date_format: Any
+) -> Any:
+    from pnuauc._study import ColumnRoles
+
+    ids, drop, categorical = (tuple(names or ()) for names in (ids, drop, categorical))
+    formats = _date_formats(date_format)
+    return ColumnRoles(label, ids, drop, categorical, codes, decimal, formats)
+
+
 def _reading(delimiter: str | None, encoding: str, format_: str | None, sheet: str | None) -> Any:
     from pnuauc.io import ReadOptions
 
@@ -466,8 +468,6 @@ def _listed(columns: str | None) -> list[str] | None:
 
 def _date_formats(given: list[str] | None) -> Any:
     """One format for all, or formats by column where they are written column=format."""
-    from pnuauc.exceptions import InputError
-
     if not given:
         return None
     if len(given) == 1 and "=" not in given[0]:

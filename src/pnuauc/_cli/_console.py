@@ -30,7 +30,7 @@ __all__ = ["Voice", "exit_code_of", "guarded"]
 
 
 class _Console(Console):
-    """Leaves a reader that went away to :func:`guarded`."""
+    """Leaves a closed pipe to :func:`guarded`."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
@@ -193,8 +193,8 @@ def _system_sentence(error: OSError) -> str:
     where = f" '{error.filename}'" if error.filename else " the output"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return (
-            "The disk is full (or a limit on file sizes was met): no file is half written; free "
-            "some space and run it again."
+            "The disk is full (or a limit on file sizes was reached): no file is half written; "
+            "free some space and run it again."
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"No permission to read or write{where}; check its permissions."

@@ -64,9 +64,7 @@ def _tell_truth(
     voice: Voice, scored: Path, truth: Any, folder: Path, findings: dict[str, Any]
 ) -> None:
     """The data are made up, so for once the answer can be checked."""
-    import pyarrow.csv
-
-    table = pyarrow.csv.read_csv(scored)
+    table = need("pyarrow.csv").read_csv(scored)
     checked = folder / "next_month.checked.csv"
     _write(table.append_column("is_fraud", [np.asarray(truth, dtype=np.int8)]), checked)
     voice.say("\nThe payments are made up, so the truth about the next month is known:")

@@ -92,5 +92,5 @@ def parse_count(text: str, option: str) -> int | str:
     if word == "all":
         return word
     if not word.isdecimal() or int(word) < 2:
-        raise InputError(f"{option} takes a number of rows from 2 on, or all; got {text!r}.")
+        raise InputError(f"{option} takes a number of rows, 2 or more, or all; got {text!r}.")
     return int(word)

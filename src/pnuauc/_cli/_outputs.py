@@ -31,8 +31,8 @@ def check_outputs(
         taken[_identity(path)] = path
         if not overwrite and path.exists() and not written_by_us(path):
             raise InputError(
-                f"'{path}' is there already and was not written by pnuauc; name another file, or "
-                "allow to replace it (--overwrite)."
+                f"'{path}' already exists and was not written by pnuauc; name another file, or "
+                "replace it with --overwrite."
             )
 
 

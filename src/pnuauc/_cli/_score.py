@@ -19,7 +19,9 @@ from pnuauc._cli._tables import (
     n_threads,
     scored_files,
 )
+from pnuauc._extras import need
 from pnuauc._progress import progress_bar
+from pnuauc._shown import few
 from pnuauc.io import OutputChoice, ReadOptions, ScoreSummary, TableModel, load_model, score_file
 from pnuauc.io._formats import FORMATS, spooled
 from pnuauc.io._tables import column_names, detect_format
@@ -133,7 +135,7 @@ def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, targe
             "run as formulas; to open the file there, use --spreadsheet."
         )
     for name, levels in summary.new_categories.items():
-        shown = ", ".join(map(repr, sorted(levels)[:5]))
+        shown = few(sorted(levels))
         voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
     if fitted.card.get("label") in summary.kept:
         voice.remark(
@@ -167,9 +169,7 @@ def _count_rows(table: Path) -> int | None:
     """Rows of a Parquet file, for the progress bar; other formats would have to be read."""
     if table.suffix.lower() not in {".parquet", ".pq"} or not table.is_file():
         return None
-    import pyarrow.parquet as pq
-
     try:
-        return int(pq.read_metadata(table).num_rows)
+        return int(need("pyarrow.parquet").read_metadata(table).num_rows)
     except (OSError, ValueError):
         return None  # the reader proper says what is wrong

@@ -103,18 +103,20 @@ def fit_file(
                 tick=tick,
             )
     findings = study.findings
-    findings["files"] = {
-        "model": str(model_path),
-        "report": str(report_path),
-        "numbers": str(numbers_path),
-        "review": str(review_path),
-    }
+    names = ("model", "report", "numbers", "review")
+    findings["files"] = dict(zip(names, map(str, outputs), strict=True))
     with written_together(outputs, recheck=check) as files:
         model_file, report_file, numbers_file, review_file = files
         write_model(study.model, model_file)
         report_file.write(as_utf8(to_html(findings)))
         numbers_file.write(as_utf8(to_json(findings)))
         review_file.write(as_utf8(review_csv(findings["top"])))
+    _tell_fit(voice, findings)
+    return findings
+
+
+def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
+    files = findings["files"]
     for sentence in headline(findings):
         voice.say(sentence, style="bold")
     voice.say()
@@ -124,13 +126,12 @@ def fit_file(
     voice.say()
     voice.rows(
         [
-            ("Model", str(model_path)),
-            ("Report", f"{report_path} (open it in a browser)"),
-            ("To review", f"{review_path} ({len(findings['top']['rows'])} rows)"),
+            ("Model", files["model"]),
+            ("Report", f"{files['report']} (open it in a browser)"),
+            ("To review", f"{files['review']} ({len(findings['top']['rows'])} rows)"),
         ]
     )
     voice.data(findings)
-    return findings
 
 
 @contextmanager
@@ -317,7 +318,7 @@ def _tell_prior(voice: Voice, found: dict[str, Any], roles: RoleCounts) -> None:
         return
     voice.say(f"{source}.")
     whole = percent(found["population"])
-    voice.say(f"If the labels were uncovered inside this table: {whole} of all rows.")
+    voice.say(f"If rows were labelled inside this table, not added to it: {whole} of all rows.")
     if found["labels_to_halve"]:
         voice.say(
             f"{percent(found['share_of_positives_known'])} of all positives here are labelled. "
@@ -335,7 +336,7 @@ def inspect_model(voice: Voice, path: Path) -> None:
         remarks = [str(remark) for remark in model.card.get("warnings", [])]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise ModelFileError(
-            f"The card of '{where}' is none that pnuauc writes; the model itself can be used."
+            f"The card of '{where}' is not one that pnuauc writes; the model itself can be used."
         ) from None
     voice.say(f"Model {where}", style="bold")
     voice.rows(rows)

@@ -31,6 +31,7 @@ from pnuauc._committee._views import DenseView, Look, fit_view
 from pnuauc._estimators import AUCScoreMixin, choose_risk, label_codes, training_prior
 from pnuauc._prior import ClassPrior
 from pnuauc._progress import progress_bar
+from pnuauc._ranges import ALL_EQUAL
 from pnuauc._rows import RowsElsewhere
 from pnuauc._threads import one_thread_for_few
 from pnuauc.labels import Roles, read_roles
@@ -183,7 +184,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     def _read(self, X: Any, y: ArrayLike, rng: np.random.RandomState) -> tuple[Any, Roles]:
         """Validated rows and roles; unlabelled rows thinned to ``max_unlabeled``."""
         if not isinstance(self.cv, (int, np.integer)) or self.cv < 0 or self.cv == 1:
-            raise ValueError(f"cv must be 0 or a number of folds from 2 on; got {self.cv!r}.")
+            raise ValueError(f"cv must be 0 or at least 2 folds; got {self.cv!r}.")
         X = self._validated(X, ensure_min_samples=2)
         most = 0 if sparse.issparse(X) else X.shape[1] - 1
         if not 0 <= self.n_tree_columns <= most:
@@ -232,8 +233,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             view = view.turned(X[labelled], elsewhere, self.cv or _FOLDS)
         look = Look(X, view)
         _check_variation(look)
-        rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
-        rows = {role: index for role, index in rows.items() if len(index)}
+        rows = {role: index for role, index in roles.by_letter.items() if len(index)}
         folds = deal_folds(rows, self.cv or _FOLDS, X, random_state=rng)
         if elsewhere is not None:
             folds = folds.refolded("U", roles.unlabeled, elsewhere.drawn_folds(folds.n_folds))
@@ -394,10 +394,7 @@ def _check_variation(look: Look) -> None:
         view = look.view
         varies = bool((view.span != 1.0).any() or (view.deviation != 1.0).any() or len(view.holes))
     if not varies:
-        raise ValueError(
-            "All rows are identical: no feature varies, so there is nothing to rank by. "
-            "Give at least one column that differs between rows."
-        )
+        raise ValueError(ALL_EQUAL)
 
 
 def _typical(look: Look) -> Floats | None:

@@ -79,10 +79,10 @@ def between(
     >>> between("zero_one", [3.0, 1.0], [1.0, 0.0])  # one tie among four pairs
     0.125
     """
-    engine, loss = _engine(loss)
+    sums, loss = _sums_of(loss)
     left, right = read(a, weight_a, "a"), read(b, weight_b, "b")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return engine.mean(loss, left, right)
+        return sums.mean(loss, left, right)
 
 
 def between_gradient(
@@ -100,11 +100,11 @@ def between_gradient(
     >>> value, grad_a.tolist(), grad_b.tolist()
     (0.5, [0.0, -0.5], [0.5])
     """
-    engine, loss = _engine(loss)
+    sums, loss = _sums_of(loss)
     require_derivative(loss)
     left, right = read(a, weight_a, "a"), read(b, weight_b, "b")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        value, rows, columns = engine.slopes(loss, left, right)
+        value, rows, columns = sums.slopes(loss, left, right)
         return value, _product(left.weight, rows), -_product(right.weight, columns)
 
 
@@ -118,11 +118,11 @@ def within(loss: str | Loss, a: ArrayLike, weight: ArrayLike | None = None) -> f
     >>> within("squared", [0.0, 1.0])  # l(-1) = 4 and l(1) = 0
     2.0
     """
-    engine, loss = _engine(loss)
+    sums, loss = _sums_of(loss)
     sample = read(a, weight, "a")
     require_pairs(sample)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return _leave_out_self(loss, engine.mean(loss, sample, sample), sample.size)
+        return _leave_out_self(loss, sums.mean(loss, sample, sample), sample.size)
 
 
 def within_gradient(
@@ -136,13 +136,13 @@ def within_gradient(
     >>> value, gradient.tolist()
     (2.0, [-2.0, 2.0])
     """
-    engine, loss = _engine(loss)
+    sums, loss = _sums_of(loss)
     require_derivative(loss)
     sample = read(a, weight, "a")
     require_pairs(sample)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # The pair (i, i) adds l'(0) to both sums and so leaves their difference by itself.
-        value, slope = engine.within_slopes(loss, sample)
+        value, slope = sums.within_slopes(loss, sample)
         gradient = _product(sample.weight * (sample.size / (sample.size - 1.0)), slope)
         return _leave_out_self(loss, value, sample.size), gradient
 
@@ -156,11 +156,11 @@ def _product(weight: Floats, slope: Floats) -> Floats:
     return np.where(weight > 0.0, weight * slope, 0.0)
 
 
-# --- which loss goes to which engine -----------------------------------------------------------
+# --- how each loss is summed --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Engine:
+class _PairSums:
     """How one family of losses is averaged over pairs.
 
     ``mean(loss, a, b)`` is mean_ij l(a_i - b_j); ``slopes`` adds the weighted sums of l'(a_i - b_j)
@@ -183,21 +183,21 @@ def _difference_of(
     return within_slopes
 
 
-_ENGINES: dict[Any, _Engine] = {
-    Squared: _Engine(squared_mean, squared_slopes, squared_within),
-    Exponential: _Engine(exponential_mean, exponential_slopes, exponential_within),
-    PiecewisePolynomial: _Engine(
+_FAMILIES: dict[Any, _PairSums] = {
+    Squared: _PairSums(squared_mean, squared_slopes, squared_within),
+    Exponential: _PairSums(exponential_mean, exponential_slopes, exponential_within),
+    PiecewisePolynomial: _PairSums(
         piecewise_mean, piecewise_slopes, _difference_of(piecewise_slopes)
     ),
-    SmoothLoss: _Engine(smooth_mean, smooth_slopes, _difference_of(smooth_slopes)),
+    SmoothLoss: _PairSums(smooth_mean, smooth_slopes, _difference_of(smooth_slopes)),
 }
 
 
-def _engine(loss: str | Loss) -> tuple[_Engine, Loss]:
+def _sums_of(loss: str | Loss) -> tuple[_PairSums, Loss]:
     loss = get_loss(loss)
-    for family, engine in _ENGINES.items():
+    for family, sums in _FAMILIES.items():
         if isinstance(loss, family):
-            return engine, loss
+            return sums, loss
     raise TypeError(
         f"No way to sum the loss {loss.name!r} over pairs; derive it from PiecewisePolynomial or"
         " SmoothLoss."

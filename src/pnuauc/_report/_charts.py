@@ -259,7 +259,7 @@ def posterior_chart(prior: dict[str, Any]) -> str:
     )
     description = (
         f"Highest at {shares[int(np.argmax(density))]:.3f}; the dashed line is the mean, "
-        f"{prior['value']:.3f}; shaded upright: {prior['low']:.3f} to {prior['high']:.3f}."
+        f"{prior['value']:.3f}; vertical band: {prior['low']:.3f} to {prior['high']:.3f}."
     )
     return _svg("How likely every prior is", description, body, height=axes.height)
 

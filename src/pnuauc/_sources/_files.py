@@ -109,7 +109,8 @@ class TableFile:
             now = _stamp(self.path)
         except OSError:
             raise InputError(
-                f"'{self.path}' went away while the table was read; nothing was fitted or written."
+                f"'{self.path}' disappeared while the table was read; nothing was fitted or "
+                "written."
             ) from None
         same_rows = n_rows is None or self.n_rows in (None, n_rows)
         if now != self.stamp or not same_rows:

@@ -83,7 +83,7 @@ def _cells(column: Any) -> Iterator[Keys]:
 def _lists(column: Any) -> Iterator[Keys]:
     flat, n = column.flatten(), len(column)
     if column.null_count or (n and len(flat) % n):
-        raise ValueError("Lists in one column must all be there and have the same length.")
+        raise ValueError("Lists in one column must not be missing and must have the same length.")
     cells = next(_cells(flat))
     yield from np.ascontiguousarray(cells.reshape(n, -1).T) if n else ()
 

@@ -41,13 +41,17 @@ class PartReader(Protocol):
     def __call__(self, part: Any, number: int) -> Iterable[Batch]: ...
 
 
+def _never(a: Any, b: Any) -> Any:
+    raise AssertionError("results of a map are not merged")
+
+
 @dataclass(frozen=True, eq=False)
 class Job:
     """What one visit of all parts does; shipped to the tasks as one argument."""
 
     read: Callable[[Any, int], Iterable[Batch]]
     summarise: Callable[[Batch], Any]
-    merge: Callable[[Any, Any], Any]
+    merge: Callable[[Any, Any], Any] = _never
 
     def summary(self, part: Any, number: int) -> tuple[Any] | None:
         """The merged summaries of a part's batches as a tuple of one; None if it has none."""
@@ -136,8 +140,8 @@ class FileParts:
         file = self.source.files[part]
         if not file.path.exists():
             raise InputError(
-                f"'{file.path}' is not there for the machine that was to read it: it went away, or "
-                "lies on a disk that not all machines share. Nothing was fitted or written."
+                f"'{file.path}' was not found by the machine that was to read it: it was removed, "
+                "or lies on a disk that not all machines share. Nothing was fitted or written."
             )
         for batch in replace(self.source, files=[file]).batches():
             yield replace(batch, part=self.file_of[part])

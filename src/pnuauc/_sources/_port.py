@@ -1,4 +1,4 @@
-"""Where the rows of a table live: the one thing that no other room knows.
+"""Where the rows of a table live: the one thing that no other module knows.
 
 A source answers two questions about its batches, :meth:`Source.reduce` and :meth:`Source.map`, as
 :class:`pnuauc._rows.Rows` does for the rows of one role. Memory, files, Dask and Spark are

@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._extras import need
+from pnuauc._label_column import as_list
 from pnuauc._label_words import nearest
 from pnuauc._role_counts import RoleCounts
+from pnuauc._shown import few
+from pnuauc._warn import warn
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
 from pnuauc.io import TableEncoder
 from pnuauc.io._cells import as_typed, is_text, tidy
@@ -97,7 +100,7 @@ def label_values(table: Any, label: str) -> Any:
     pa = need("pyarrow")
     if label not in table.column_names:
         names = table.column_names
-        shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+        shown = few(names, 10)
         alone = len(names) == 1
         hint = " Is the delimiter right?" if alone else ""
         raise InputError(
@@ -171,7 +174,7 @@ def repeated(roles: Roles, repeats: NDArray[np.int64]) -> RoleCounts:
 
 def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
     """Refuse a label value that is named and does not occur, with the nearest one that does."""
-    named = [(role.word, value) for role in ROLES for value in _listed(codes[f"{role.name}_label"])]
+    named = [(role.word, value) for role in ROLES for value in as_list(codes[f"{role.name}_label"])]
     if not named:
         return
     array = np.asarray(values, dtype=object)
@@ -179,17 +182,12 @@ def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
     for word, value in named:
         if value not in there:
             close = nearest(value, there)
-            meant = "" if close is None else f" (is {close!r} meant?)"
-            shown = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
+            meant = "" if close is None else f" (did you mean {close!r}?)"
             raise InputError(
                 f"Label column '{label}' never holds {value!r}, named as {word}{meant}; it holds "
-                f"{shown or 'nothing'}.",
+                f"{few(there) or 'nothing'}.",
                 about="labels",
             )
-
-
-def _listed(value: Any) -> list[Any]:
-    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _announced(roles: Roles, counts: RoleCounts, values: Any) -> Roles:
@@ -208,7 +206,7 @@ def _announced(roles: Roles, counts: RoleCounts, values: Any) -> Roles:
         told = "Labels 1, 0 and -1 are read as positive, negative and unlabelled."
     if told is None:
         return roles
-    warnings.warn(told, LabelReadingWarning, stacklevel=2)
+    warn(told, LabelReadingWarning)
     return replace(roles, announcement=told)
 
 

@@ -21,7 +21,7 @@ from pnuauc.metrics._estimate import unbiased_auc
 __all__ = ["column_importance", "importance_findings", "permutation_importance"]
 
 Floats = NDArray[np.float64]
-#: Columns that are shuffled; of wider tables those that go along with the scores.
+#: Columns that are shuffled; of wider tables those most correlated with the scores.
 MAX_SHUFFLED = 30
 #: Unlabelled rows that they are shuffled among: a fall of the AUC scatters with the labelled rows,
 #: which are far fewer.
@@ -218,7 +218,7 @@ def importance_findings(importance: list[dict[str, Any]], n_columns: int) -> dic
         measured = "Not measured."
     elif n_columns > len(importance):
         measured += (
-            f" Of {n_columns:,} columns the {len(importance)} that go along with the scores most "
+            f" Of {n_columns:,} columns the {len(importance)} most correlated with the scores "
             "were shuffled."
         )
     return {"columns": importance, "procedure": measured, "n_columns": n_columns}

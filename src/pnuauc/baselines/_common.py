@@ -5,7 +5,6 @@ Nothing in here is a competitor, and nothing outside this folder imports it.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pnuauc import _pairs as pairs
@@ -24,6 +22,7 @@ from pnuauc._design import Design, block_scores, upper_threshold
 from pnuauc._estimators import AUCScoreMixin, read_training_rows
 from pnuauc._ranges import finite
 from pnuauc._solvers import Minimum, PartAt, minimise
+from pnuauc._warn import warn
 from pnuauc.exceptions import LabelReadingWarning
 from pnuauc.labels import NEGATIVE, UNLABELED, Roles
 from pnuauc.losses import Loss
@@ -74,11 +73,10 @@ class Ranker(AUCScoreMixin, BaseEstimator):
         """
         X, roles = self._read(X, y)
         if roles.n_unlabeled and not roles.n_negative:
-            warnings.warn(
-                f"{type(self).__name__} needs negative rows and there is none: the "
+            warn(
+                f"{type(self).__name__} needs negative rows and there are none: the "
                 f"{roles.n_unlabeled} unlabelled rows are taken for negatives.",
                 LabelReadingWarning,
-                stacklevel=3,
             )
             codes = np.where(roles.codes == UNLABELED, NEGATIVE, roles.codes).astype(np.int8)
             roles = Roles(codes, roles.positive_label, roles.negative_label)
@@ -123,22 +121,13 @@ class LinearRanker(Ranker):
         self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state).fit(X)
         return self.basis_
 
-    def _warn_of_limit(self, tol: float) -> None:
-        warnings.warn(
-            f"L-BFGS stopped after {self.n_iter_} iterations before reaching tol={tol:g}; raise "
-            "max_iter or alpha.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-
     def _scores(self, X: Any) -> NDArray[np.float64]:
         return block_scores(X, self.basis_, self.coef_)
 
 
 def row_numbers(roles: Roles) -> dict[str, NDArray[np.intp]]:
     """Row numbers by role letter, roles without rows left out."""
-    rows = {"P": roles.positive, "N": roles.negative, "U": roles.unlabeled}
-    return {role: index for role, index in rows.items() if len(index)}
+    return {role: index for role, index in roles.by_letter.items() if len(index)}
 
 
 def pair_gradient(

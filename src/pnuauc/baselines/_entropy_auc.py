@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pnuauc._design import Design
 from pnuauc._pairs import between_gradient
 from pnuauc._risks import Part, Risk, Term
+from pnuauc._solvers import warn_of_limit
 from pnuauc.baselines._common import (
     DIRECT_PAIRS,
     ByRole,
@@ -170,7 +171,7 @@ class EntropyAUC(LinearRanker):
         value = entropy_objective(design.scores(self.coef_), weight)[0]
         self.objective_ = value + self.alpha * float(self.coef_ @ self.coef_)
         if not found.converged:
-            self._warn_of_limit(self.tol)
+            warn_of_limit(self.n_iter_, self.tol)
 
 
 def _curvature(design: Design) -> NDArray[np.float64] | None:

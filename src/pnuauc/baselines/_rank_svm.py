@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pnuauc._design import Design
 from pnuauc._pairs import between
 from pnuauc._risks import Part, Risk, Term
+from pnuauc._solvers import warn_of_limit
 from pnuauc.baselines._common import (
     ByRole,
     Coordinates,
@@ -127,4 +128,4 @@ class RankSVM(LinearRanker):
                 break
             width = max(width / _SHRINK, last)
         if not found.converged:
-            self._warn_of_limit(self.tol)
+            warn_of_limit(self.n_iter_, self.tol)

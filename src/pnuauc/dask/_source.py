@@ -94,7 +94,7 @@ class DaskSource:
         """function(batch) for every batch, in order; a few partitions at a time."""
         parts = list(enumerate(self.cut(self.read.columns)))
         for start in range(0, len(parts), MAP_WINDOW):
-            job, run = self._shipped(Job(self.read, function, _never))
+            job, run = self._shipped(Job(self.read, function))
             some = parts[start : start + MAP_WINDOW]
             for found in self._computed(self._tasks(_results, job, run, some)):
                 yield from found
@@ -177,10 +177,6 @@ def _results(part: Any, number: int, job: Job) -> list[Any]:
 
 def _merge(summaries: list[tuple[Any] | None], job: Job) -> tuple[Any] | None:
     return functools.reduce(job.joined, summaries)
-
-
-def _never(a: Any, b: Any) -> Any:
-    raise AssertionError("results of a map are not merged")
 
 
 def _wait(client: Any, futures: list[Any]) -> None:

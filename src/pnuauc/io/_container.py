@@ -145,7 +145,7 @@ def _manifest_length(head: bytes, size: int) -> int:
             "opened safely: fit it again with this version"
         )
     if len(head) < _HEAD.size or head[:8] != MAGIC:
-        raise refuse("it is no pnuauc model (those are written by pnuauc fit)")
+        raise refuse("it is not a pnuauc model (those are written by pnuauc fit)")
     _, version, length = _HEAD.unpack(head)
     if version > FORMAT_VERSION:
         raise refuse(
@@ -183,9 +183,9 @@ def parse_manifest(text: bytes) -> dict[str, Any]:
         # a lone surrogate is legal JSON and no text: printing it would fail later
         exact_json(manifest).encode("utf-8")
     except (ValueError, RecursionError):
-        raise refuse("its manifest is no JSON that pnuauc writes") from None
+        raise refuse("its manifest is not JSON that pnuauc writes") from None
     if not isinstance(manifest, dict):
-        raise refuse("its manifest is no JSON that pnuauc writes")
+        raise refuse("its manifest is not JSON that pnuauc writes")
     return manifest
 
 
@@ -214,7 +214,7 @@ def _finite_number(text: str) -> float:
 
 
 def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

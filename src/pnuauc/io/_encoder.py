@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pnuauc._extras import need
+from pnuauc._shown import few
 from pnuauc.exceptions import InputError
 from pnuauc.io._cells import is_form, is_text, table_decimal
 from pnuauc.io._columns import Column, classify, numbers, strings
@@ -184,8 +185,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 raise InputError(f"There is no column {name!r} to read as dates.")
             if form not in DATE_ORDERS and ("%" not in form or not is_form("date", form)):
                 raise InputError(
-                    f"{form!r} says not how dates are written; pass day-first, month-first or a "
-                    "format such as %d/%m/%Y."
+                    f"{form!r} does not say how dates are written; pass day-first, month-first or "
+                    "a format such as %d/%m/%Y."
                 )
         return formats
 
@@ -227,7 +228,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
             raise InputError(
                 f"The table lacks column {shown}{more}, which the model needs; its columns are "
-                f"{', '.join(map(repr, list(names)[:10]))}{', ...' if len(names) > 10 else ''}."
+                f"{few(names, 10)}."
             )
 
     def new_categories(self, batch: Any) -> dict[str, set[str]]:

@@ -200,13 +200,13 @@ def _unknown_ending(path: Path, options: ReadOptions) -> str:
     if path.is_file():
         with path.open("rb") as stream:
             looks = _looks_like(stream.read(512))
-    ending = f"'{path.suffix}' is no ending" if path.suffix else f"'{name}' has no ending"
+    ending = f"'{path.suffix}' is not an ending" if path.suffix else f"'{name}' has no ending"
     if looks is not None:
         what, better = looks
         hint = f"; name it with the ending {better}" if better else ""
         return f"'{name}' is {what}{hint}."
     return (
-        f"{ending} that says a format ('{name}'); the endings are {known}, also followed by "
+        f"{ending} that names a format ('{name}'); the endings are {known}, also followed by "
         f"{', '.join(COMPRESSIONS)}."
     )
 
@@ -273,7 +273,7 @@ def _check_file(path: Path, name: str) -> None:
     if stat.S_ISDIR(mode):
         raise InputError(f"'{name}' is a folder, not a file; name one table inside it.")
     if not stat.S_ISREG(mode):
-        raise InputError(f"'{name}' is no file but a pipe or device; read it with spooled.")
+        raise InputError(f"'{name}' is a pipe or device, not a file; read it with spooled.")
     if empty:
         raise InputError(f"'{name}' is empty: it has no header and no rows.")
 

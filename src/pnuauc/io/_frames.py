@@ -126,7 +126,7 @@ def _foreign_frame(data: Any) -> Any:
         return frame.to_arrow().rename_columns(names)
     except (pa.ArrowException, TypeError) as error:
         first = str(error).strip().splitlines()[0]
-        raise InputError(f"The frame holds values that arrow does not have ({first}).") from error
+        raise InputError(f"The frame holds values that Arrow cannot hold ({first}).") from error
 
 
 def plain_types(data: Any) -> Any:

@@ -78,7 +78,7 @@ class LibsvmReader:
             places = [k for k, line in enumerate(lines) if line.split(b"#")[0].strip()]
             if not len(bad):
                 line = first_line + places[int(np.flatnonzero(~np.isfinite(y))[0])]
-                raise InputError(f"'{name}' has a label that is no number in line {line}.")
+                raise InputError(f"'{name}' has a label that is not a number in line {line}.")
             row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
             line, index = first_line + places[row], int(X.indices[bad[0]]) + 1
             if index <= limit:

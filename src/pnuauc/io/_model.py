@@ -130,7 +130,7 @@ class TableModel(ShownAsTable):
             found = find_reasons(self.score_encoded, X, None, n_reasons, only=names)
             return [[replace(r, column=f"feature {r.column + 1}") for r in row] for row in found]
         if self.typical is None:
-            raise InputError("The model file does not say what is typical; fit it again.")
+            raise InputError("The model file holds no typical row to compare with; fit it again.")
         groups = grouped_columns(self.encoder, self.scorer.views)
         if columns is not None:
             groups = {name: groups[name] for name in columns}

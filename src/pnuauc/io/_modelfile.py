@@ -116,7 +116,7 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Any]) -> TableModel:
     parts.integer("version", FORMAT_VERSION, FORMAT_VERSION)
     libraries = parts.mapping("libraries")
     if len(libraries) > 100 or not all(isinstance(v, str) for v in libraries.values()):
-        raise refuse("its list of libraries is none")
+        raise refuse("its list of libraries is malformed")
     encoder = _read_encoder(parts.sub("encoder"))
     widths = {view: encoder.encoding_.width(view) for view in VIEWS}
     scorer = read_scorer(parts.sub("scorer"), widths)
@@ -139,7 +139,7 @@ def _read_encoder(part: Parts) -> TableEncoder:
     try:
         encoder = TableEncoder.from_spec(part.spec, part.arrays)
     except ValueError as error:
-        raise refuse(f"its encoder is none ({_first(error)})") from None
+        raise refuse(f"its encoder is malformed ({_first(error)})") from None
     # what it would write is what was read: nothing is left over, nothing was filled in
     written = {name: (v.dtype, v.shape) for name, v in encoder.arrays().items()}
     read = {name: (v.dtype, v.shape) for name, v in part.arrays.items()}
@@ -189,7 +189,7 @@ def _try_a_row(model: TableModel) -> None:
     try:
         scores = model.score(row)
     except InputError:
-        raise refuse("it gives an empty row a score that is no number") from None
+        raise refuse("it gives an empty row a score that is not a number") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise refuse("its parts do not fit together") from None
     if scores.shape != (1,):

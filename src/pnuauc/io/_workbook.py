@@ -15,6 +15,7 @@ from typing import Any
 from xml.parsers import expat
 
 from pnuauc._extras import need
+from pnuauc._shown import few
 from pnuauc.exceptions import InputError, MissingExtraError
 
 __all__ = ["workbook_rows"]
@@ -101,7 +102,7 @@ def _sheet(book: Any, wanted: str | None, name: str) -> Any:
     if wanted is None:
         return book[names[0]]
     if wanted not in names:
-        shown = ", ".join(map(repr, names[:10]))
+        shown = few(names, 10)
         raise InputError(f"'{name}' has no sheet {wanted!r}; it has {shown}.")
     return book[wanted]
 

@@ -33,7 +33,7 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         raise InputError(f"'{target}' is a folder; name a file to write.")
     if target.exists() and not target.is_file():
-        raise InputError(f"'{target}' is no regular file; name another output.")
+        raise InputError(f"'{target}' is not a regular file; name another output.")
     if not folder.exists():
         raise InputError(f"There is no folder '{folder}' to write '{target.name}' into; make it.")
     if not folder.is_dir():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,8 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from pnuauc._prior import ClassPrior
-from pnuauc._ranges import check_range
+from pnuauc._ranges import check_range, rows_differ
 from pnuauc._threads import one_blas_thread
+from pnuauc._warn import warn
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 
@@ -67,7 +67,7 @@ class BasePrior(BaseEstimator):
         )
         check_consistent_length(X, roles.codes)
         self._require(roles)
-        if _all_rows_equal(X):
+        if not rows_differ(X):
             raise PriorNotIdentifiedError(
                 "All rows of X are equal, so they carry nothing that could tell how many of the "
                 "unlabelled ones are positive: add columns that differ between rows.",
@@ -117,7 +117,7 @@ class BasePrior(BaseEstimator):
         if self.on_unidentified == "raise":
             raise PriorNotIdentifiedError(doubt, about="prior")
         if self.on_unidentified == "warn":
-            warnings.warn(doubt, PnuaucWarning, stacklevel=3)
+            warn(doubt, PnuaucWarning)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -157,10 +157,3 @@ def take(X: Any, n: int | None, rng: np.random.RandomState) -> Any:
     if n is None or X.shape[0] <= n:
         return X
     return X[np.sort(rng.choice(X.shape[0], size=n, replace=False))]
-
-
-def _all_rows_equal(X: Any) -> bool:
-    if isinstance(X, np.ndarray):
-        return bool((X[:1] == X).all())
-    # column extremes of a large CSR matrix cost as much as a fit: ask them of a few rows first
-    return all(bool((part.max(axis=0) != part.min(axis=0)).nnz == 0) for part in (X[:100], X))

@@ -17,7 +17,7 @@ def prior_in_unlabeled(
 
         prior_in_U = (population_prior n - n_positive) / n_unlabeled,   n = all rows.
 
-    For the one-sample scheme only (labels uncovered inside one table; U is what is left). If U was
+    For the one-sample scheme only (rows labelled inside one table; U is what is left). If U was
     collected apart from the labelled rows, its prior is the population's and nothing is to be done.
 
     Parameters
@@ -43,7 +43,7 @@ def prior_in_unlabeled(
     if hidden < -margin or hidden > n_unlabeled + margin:
         low, high = n_positive / n, (n_positive + n_unlabeled) / n
         raise ValueError(
-            f"A population prior of {population_prior} cannot be: {n_positive} of {n} rows are "
+            f"A population prior of {population_prior} is impossible: {n_positive} of {n} rows are "
             f"known positives and {n_negative} known negatives, so it lies between {low:.4g} and "
             f"{high:.4g}. If U was collected apart from the labelled rows, use it as it is."
         )

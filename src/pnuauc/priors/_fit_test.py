@@ -118,7 +118,7 @@ def _words(p_value: float, both: bool, failed: bool) -> str:
         return f"The labelled rows are in keeping with those in U (p = {p_value:.2g})."
     if both:
         return (
-            "The unlabelled rows are no mixture of rows like the labelled positives and rows "
+            "The unlabelled rows are not a mixture of rows like the labelled positives and rows "
             f"like the labelled negatives (p = {p_value:.2g}): one of them was not labelled "
             "like a random draw of its class, and the share may be off by more than its interval."
         )

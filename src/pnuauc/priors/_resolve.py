@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from pnuauc._prior import ClassPrior, read_prior
+from pnuauc._warn import warn
 from pnuauc.exceptions import MissingRoleError, PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior
@@ -75,7 +75,7 @@ def resolve_prior(
         known = read_prior(prior)
         assert known is not None  # only None and "auto" are read as None
         return known, None
-    estimator = default_prior(roles.setting) if automatic else clone(prior)
+    estimator = default_prior(roles.setting) if automatic else clone(prior, safe=False)
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     if "random_state" in parameters and parameters["random_state"] is None:
         # drawn afresh from an int, so that nothing else that is drawn from it changes
@@ -99,4 +99,4 @@ def _fit(estimator: BasePrior, X: Any, roles: Roles) -> None:
         return
     if asked == "raise" and roles.setting != "PNU":
         raise PriorNotIdentifiedError(doubt, about="prior")
-    warnings.warn(doubt, PnuaucWarning, stacklevel=4)
+    warn(doubt, PnuaucWarning)

@@ -257,7 +257,7 @@ def held_out_gain(criterion: Criterion, candidates: Candidates, temperature: flo
 
 
 def _in_words(report: SelectionReport, n_kept: int, gain: Gain | None) -> str:
-    kept = f"{n_kept} candidate(s) kept"
+    kept = f"{n_kept} candidate{'s' if n_kept > 1 else ''} kept"
     if len(report.curves["eta"]) == 1:
         return f"{kept}; unlabelled rows had a fixed weight."
     chosen = (
@@ -266,11 +266,12 @@ def _in_words(report: SelectionReport, n_kept: int, gain: Gain | None) -> str:
     )
     if gain is None:
         return f"{chosen} These folds cannot tell what the unlabelled rows changed."
-    verdict = "made no clear difference"
+    side, verdict = "higher" if gain.value > 0 else "lower", "made no clear difference"
     if gain.clear:
         verdict = "helped" if gain.value > 0 else "did harm"
     return (
         f"{chosen} On folds that took no part in the choice, candidates chosen with unlabelled "
-        f"rows had an AUC {100 * gain.value:+.1f} points from those chosen among labelled rows "
-        f"only (standard error {100 * gain.std_error:.1f}): the unlabelled rows {verdict}."
+        f"rows had an AUC {100 * abs(gain.value):.1f} points {side} than those chosen among "
+        f"labelled rows only (standard error {100 * gain.std_error:.1f}): the unlabelled rows "
+        f"{verdict}."
     )

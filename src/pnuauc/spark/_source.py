@@ -80,7 +80,7 @@ class SparkSource:
 
     def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
         """function(batch) for every batch, in order."""
-        job = Job(self.read, function, _never)
+        job = Job(self.read, function)
         visit = functools.partial(_visit_all, job=job)
         for answer in _answers(self.frame.mapInArrow(visit, _ANSWER)):
             yield from _loaded(answer)
@@ -217,10 +217,6 @@ def _loaded(cell: Any) -> Any:
     return pickle.loads(cell.as_buffer())
 
 
-def _never(a: Any, b: Any) -> Any:
-    raise AssertionError("results of a map are not merged")
-
-
 _GIVEN_UP = re.compile(
     r"Task (?P<task>\d+) in stage (?P<stage>[\d.]+) failed (?P<times>\d+) times?"
     r"(?:, most recent failure: (?P<why>[^\n]*))?"
@@ -249,7 +245,7 @@ def _told(message: str) -> str:
         lines = [line.strip() for line in message.splitlines() if line.strip()]
         # of a traceback the last line says it
         why = errors[-1] if errors else (lines or ["no reason given"])[0]
-        return f"Spark gave the work up: {why[:500]}{_remedy(message)}"
+        return f"Spark gave up: {why[:500]}{_remedy(message)}"
     why = found["why"] or "no reason given"
     for _ in range(3):
         why = _REMARKS.sub("", why)
