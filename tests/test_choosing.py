@@ -626,12 +626,13 @@ def test_the_report_is_read_off_the_validation_risks():
     assert report.eta_mean == pytest.approx(choice.weights @ candidates.eta[choice.kept])
     assert (report.gain, report.gain_std_error, report.rank_correlation) == (0.02, 0.01, 0.9)
     assert (report.n_dropped, report.noise, report.criterion) == (1, 0.04, "combined")
-    assert "+2.0 points" in report.message
+    assert "2.0 points higher" in report.message
     assert "(standard error 1.0): the unlabelled rows helped." in report.message
     assert "1 of 12 candidates had an empirical risk without a minimum" in report.message
     assert report.to_dict()["criterion_weights"] == {"all": [0.2, 0.3, 0.5]}
     harm = explain(criterion, candidates, choice, Gain(-0.02, 0.01, True))
     assert "rows did harm" in harm.message
+    assert "2.0 points lower" in harm.message
     open_ = explain(criterion, candidates, choice, Gain(-0.02, 0.01, False))
     assert "made no clear difference" in open_.message
     assert "cannot tell" in explain(criterion, candidates, choice, None).message

@@ -278,6 +278,22 @@ def test_where_one_class_tells_nothing_its_interval_is_whole(known, shift, monke
     assert prior.interval_ == pytest.approx((low if low >= 1 / 400 else 0, high))
 
 
+@pytest.mark.parametrize("scorers", [("linear", "distance"), ("kernel", "distance")])
+def test_linear_scorers_err_together(scorers, monkeypatch):
+    """Nothing is taken off the width of their interval; off that of others it is."""
+    rng, kept = np.random.default_rng(4), []
+    X, y = rng.normal(size=(340, 3)), np.r_[np.ones(20), np.zeros(20), np.full(300, -1)]
+    X[:80] += np.r_[np.ones(20), np.zeros(20), np.ones(40)][:, None]
+    monkeypatch.setattr(
+        placement, "posterior", lambda *a, **k: kept.append(posterior(*a, **k)) or kept[0]
+    )
+    prior = PlacementPrior(unlabeled_label=-1, random_state=0, scorers=scorers).fit(X, y)
+    found = kept[0]._replace(error=1.0) if "linear" in scorers else kept[0]
+    low, high = found.interval(0.9)
+    assert prior.interval_ == pytest.approx((low if low >= 1 / 300 else 0, high))
+    assert kept[0].error == 0.87
+
+
 def test_an_interval_holds_what_each_scorer_may_be_right_about():
     """Two scorers that contradict each other: the interval of 95% has most of both."""
     edges = np.linspace(0, 1, 2001)

@@ -168,8 +168,9 @@ class PlacementPrior(BasePrior):
         )
         share = ClassPrior.from_posterior(found.shares, found.weights, self.level)
         doubt = _doubt(found, ranks, roles)
-        # where one class tells nothing there is no error of scorers to speak of: it is the belief
-        whole = doubt is not None and not ranks.has_both
+        # where one class tells nothing there is no error of scorers to speak of: it is the belief;
+        # and scorers of CSR rows are linear, so that they err together
+        whole = (doubt is not None and not ranks.has_both) or "linear" in ranks.names
         low, high = (found._replace(error=1.0) if whole else found).interval(self.level)
         # they are of two ways to put the scorers together, so nothing else makes sure of it
         low, high = min(low, share.value), max(high, share.value)
