@@ -264,9 +264,7 @@ def _functions_of_y():
     """Everything public that takes y, as (name, call of (X, y) that gives a comparable result)."""
     from sklearn.model_selection import GridSearchCV, cross_val_score
 
-    from pnuauc import baselines, metrics, priors
-    from pnuauc._estimators import AUCClassifier
-    from pnuauc._estimators_cv import AUCClassifierCV
+    from pnuauc import AUCClassifier, AUCClassifierCV, AutoAUCClassifier, baselines, metrics, priors
 
     def fitted(model):
         return lambda X, y: model.fit(X, y).decision_function(X)
@@ -282,6 +280,9 @@ def _functions_of_y():
 
     yield "AUCClassifier", fitted(AUCClassifier(prior=0.3, n_centers=10, random_state=0))
     yield "AUCClassifierCV", fitted(AUCClassifierCV(prior=0.3, n_centers=10, cv=2, random_state=0))
+    yield "AutoAUCClassifier", fitted(AutoAUCClassifier(prior=0.3, random_state=0))
+    ranker = AUCClassifier(prior=0.3, n_centers=10, random_state=0)
+    yield "held_out_scores", lambda X, y: metrics.held_out_scores(ranker, X, y, cv=2)
     for kind in (
         baselines.EntropyAUC,
         baselines.GenerativeAUC,
