@@ -81,7 +81,7 @@ def final_limits(ends: Sequence[float], share: float, both: bool) -> list[float]
     a + (1 - a) (2 a - 1) (1 - share^power) with the powers of docs/truth.md; then each limit goes
     its part of the way from the value, on the scale of arcsin(sqrt(AUC)).
     """
-    powers, reach = ((0.25, 0.5, 1.25), (0.8, 1.0)) if both else ((0.0, 0.25, 0.75), (1.0, 0.85))
+    powers, reach = ((0.25, 0.5, 1.25), (0.8, 1.0)) if both else ((0.0, 0.25, 0.75), (0.9, 0.85))
     low, value, high = (
         a + (1 - a) * max(2 * a - 1, 0) * (1 - share**power) for a, power in zip(ends, powers)
     )
