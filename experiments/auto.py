@@ -23,8 +23,9 @@ DESIGN = tuple(DENSE[::2])
 #: (data set, setting key, method) -> seed -> AUC in percent
 Scores = dict[tuple[str, str, str], dict[int, float]]
 #: Earlier versions of the committee (``committee`` in the configuration) that score as this one
-#: up to rounding: their AUCs count on draws not computed again; what they say of the top does not.
-_SAME_SCORES = {4: (3,)}
+#: up to rounding, oldest first: their AUCs count on draws not computed again, the newest of them;
+#: what they say of the top does not.
+_SAME_SCORES = {5: (3, 4)}
 _SIMPLE = (
     "extra_trees",
     "random_forest",
@@ -62,12 +63,18 @@ def _collect(experiment: Experiment, results: Path) -> tuple[Scores, dict[str, s
 
 def _earlier(experiment: Experiment, results: Path) -> list[Row]:
     """Rows of earlier versions with the same scores, first of all."""
-    methods = [
-        replace(m, settings={**m.settings, "committee": version})
+    return [
+        row
         for m in experiment.methods
         for version in _SAME_SCORES.get(m.settings.get("committee", 0), ())
+        for row in finished(
+            replace(
+                experiment,
+                methods=(replace(m, settings={**m.settings, "committee": version}),),
+            ),
+            results,
+        )
     ]
-    return finished(replace(experiment, methods=tuple(methods)), results)
 
 
 def _paired(

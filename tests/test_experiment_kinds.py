@@ -219,14 +219,20 @@ def test_report_is_written_from_committed_rows(tmp_path: Path) -> None:
     )
 
 
-def test_scores_of_an_earlier_committee_count_but_not_its_intervals(tmp_path):
-    """Committee 4 scores as 3 did: its AUCs are taken, what it said of the top is not."""
+def test_scores_of_earlier_committees_count_but_not_their_intervals(tmp_path):
+    """Committee 5 scores as 3 and 4 did: the newest AUC is taken, of the top only what 5 said."""
     experiment = Config.read().experiments["auto_pu"]
     (now,) = (m for m in experiment.methods if m.name == "auto")
-    before = replace(now, settings={**now.settings, "committee": 3})
+    third, fourth = (replace(now, settings={**now.settings, "committee": v}) for v in (3, 4))
     setting = experiment.settings[-1].key
     lines = []
-    for seed, method, auc, high in ((0, before, 0.8, 9), (1, before, 0.6, 9), (1, now, 0.7, 20)):
+    for seed, method, auc, high in (
+        (0, third, 0.8, 9),
+        (1, now, 0.7, 20),
+        (1, fourth, 0.6, 9),
+        (2, fourth, 0.9, 9),
+        (2, third, 0.5, 9),
+    ):
         said = {"top": [[20, 10.0, 5, high, 12]], "curve": [[0.1, 0.1]] * 10}
         mark = experiment.fingerprint(method, "banana")
         key = dict(zip(KEY, ("auto_pu", "banana", setting, "auto", seed, mark), strict=True))
@@ -237,5 +243,5 @@ def test_scores_of_an_earlier_committee_count_but_not_its_intervals(tmp_path):
         writer.writerows(lines)
     small = replace(experiment, data_sets=("banana",))
     shown = auto.show(small, tmp_path)
-    assert "75.0 (n = 2)" in shown  # 80 of the first draw, 70 of the second
+    assert "80.0 (n = 3)" in shown  # 80 of the first draw, 70 of the second, 90 of the third
     assert "| banana | 100% of 1 |" in shown
