@@ -44,11 +44,11 @@ _MEAN_SHIFT = 1.0
 #: Held-out places that count as one: each labelled row also trained the models that placed others.
 _DISCOUNT = 1.75
 #: What the whole model has over those that placed the held-out rows, each as likely: more of the
-#: shift, fewer exceptions. It had a fold more and twice the trees, worth a twentieth of the shift;
-#: but it may have less than the places say, since the rows of the other folds, which chose among
-#: candidates and weights, trained on the row placed. Less of either from so many rows of the rarer
-#: labelled class on, with the root of their number.
-_GAINS, _GAIN_LABELS = ((-0.1, 0.0), (0.05, 0.5), (0.2, 0.8)), 50
+#: shift, fewer exceptions. It had a fold more and twice the trees; but it may have less than the
+#: places say, since the rows of the other folds, which chose among candidates and weights, were
+#: placed by models that had seen this one. Less of all from so many rows of the rarer labelled
+#: class on, with the root of their number.
+_GAINS, _GAIN_LABELS = ((-0.1, 0.0), (0.1, 0.5), (0.3, 0.8)), 50
 #: Places at which probabilities are kept, by their distance from the top: as fine as a fortieth of
 #: it, since where the classes part well a curve is a step at the prior.
 _PLACES = np.concatenate(
@@ -191,7 +191,11 @@ def _count_probabilities(p: Floats, left: Floats) -> Floats:
 
 
 def calibrate(
-    positive: Floats, negative: Floats, prior: ClassPrior, n_rarer: int | None = None
+    positive: Floats,
+    negative: Floats,
+    prior: ClassPrior,
+    n_rarer: int | None = None,
+    counts: tuple[Floats, Floats] | None = None,
 ) -> Calibration:
     """The posterior given places of held-out labelled rows.
 
@@ -204,7 +208,11 @@ def calibrate(
         Rows of the rarer labelled class of the model that the curves are for, where the places come
         from models that lacked a fold of them and were worse for it, and that are not independent;
         None: the places are the model's own.
+    counts : tuple of two ndarray, optional
+        How much each positive and each negative place counts; None: as one.
     """
+    if counts is None:
+        counts = np.ones(len(positive)), np.ones(len(negative))
     values, chances = prior.nodes(_PRIOR_NODES)
     grid = tuple(g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
     gains = _gains(n_rarer)
@@ -213,8 +221,8 @@ def calibrate(
     for value, chance in zip(values, chances, strict=True):
         inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
         log_weight = _log_belief(grid[0])
-        log_likelihood = _log_likelihood(_curves(inside, *grid), positive, negative, inside)
-        log_weight += log_likelihood / discount
+        curves = _curves(inside, *grid)
+        log_weight += _log_likelihood(curves, (positive, negative), counts, inside) / discount
         share = np.exp(log_weight - log_weight.max())
         likely = np.sort(_most(share / share.sum()))  # as on the grid: see _thinned
         shift, miss, passed = (g[likely] for g in grid)
@@ -262,15 +270,16 @@ def _most(share: Floats) -> NDArray[np.intp]:
     return order[: 1 + int(np.searchsorted(np.cumsum(share[order]), 1.0 - _NEGLIGIBLE))]
 
 
-def _log_likelihood(curves: Floats, positive: Floats, negative: Floats, prior: float) -> Floats:
+def _log_likelihood(
+    curves: Floats, places: tuple[Floats, Floats], counts: tuple[Floats, Floats], prior: float
+) -> Floats:
+    """sum count log p(u) / prior over positives, (1 - p(u)) / (1 - prior) over negatives: (m,)."""
     tiny = 1e-9
-    total = np.zeros(len(curves))
-    for places, chance, sign in ((positive, prior, 1.0), (negative, 1.0 - prior, -1.0)):
-        if len(places):
-            at = np.array([np.interp(places, _PLACES, curve) for curve in curves])
-            share = at if sign > 0 else 1.0 - at
-            total += np.log(np.maximum(share, tiny) / chance).sum(axis=1)
-    return total
+    positive, negative = (
+        np.array([np.interp(at, _PLACES, curve) for curve in curves]) for at in places
+    )
+    told = np.log(np.maximum(positive, tiny) / prior) @ counts[0]
+    return np.asarray(told + np.log(np.maximum(1.0 - negative, tiny) / (1.0 - prior)) @ counts[1])
 
 
 def _curves(prior: float, shift: Floats, miss: Floats, passed: Floats) -> Floats:
