@@ -154,6 +154,19 @@ def test_few_exceptions_are_as_likely_as_many():
     np.testing.assert_allclose(found.probability(_calibration._PLACES), wanted, atol=5e-3)
 
 
+@pytest.mark.parametrize("prior", [0.01, 0.2, 0.9])
+@pytest.mark.parametrize("n_rarer", [None, 5])
+def test_every_curve_grows(prior, n_rarer):
+    """At every point of the grid, whatever the gain."""
+    shifts, missed, passed = _calibration._SHIFTS, _calibration._MISSED, _calibration._PASSED
+    shift, miss, beside = map(
+        np.array, zip(*itertools.product(shifts, missed, passed), strict=True)
+    )
+    for more, fewer in _calibration._gains(n_rarer):
+        curves = _calibration._curves(prior, more * shift, fewer * miss, fewer * beside)
+        assert np.diff(curves, axis=1).min() > -1e-9
+
+
 @pytest.mark.parametrize(("n_rarer", "felt"), [(5, 1.0), (50, 1.0), (200, 0.5)])
 def test_the_whole_model_may_be_worse_than_its_folds(n_rarer, felt):
     """The shift is .9, 1.1 or 1.3 times, exceptions 1, .5 or .2; half of it with 200 rows."""
