@@ -23,8 +23,9 @@ DESIGN = tuple(DENSE[::2])
 #: (data set, setting key, method) -> seed -> AUC in percent
 Scores = dict[tuple[str, str, str], dict[int, float]]
 #: Earlier versions of the committee (``committee`` in the configuration) that score as this one
-#: up to rounding: their AUCs count on draws not computed again; what they say of the top does not.
-_SAME_SCORES = {4: (3,)}
+#: up to rounding, oldest first: their AUCs count on draws not computed again, the newest of them;
+#: what they say of the top does not.
+_SAME_SCORES = {5: (3, 4)}
 _SIMPLE = (
     "extra_trees",
     "random_forest",
@@ -62,12 +63,18 @@ def _collect(experiment: Experiment, results: Path) -> tuple[Scores, dict[str, s
 
 def _earlier(experiment: Experiment, results: Path) -> list[Row]:
     """Rows of earlier versions with the same scores, first of all."""
-    methods = [
-        replace(m, settings={**m.settings, "committee": version})
+    return [
+        row
         for m in experiment.methods
         for version in _SAME_SCORES.get(m.settings.get("committee", 0), ())
+        for row in finished(
+            replace(
+                experiment,
+                methods=(replace(m, settings={**m.settings, "committee": version}),),
+            ),
+            results,
+        )
     ]
-    return finished(replace(experiment, methods=tuple(methods)), results)
 
 
 def _paired(
@@ -148,9 +155,23 @@ def _cells(experiment: Experiment, scores: Scores) -> str:
 
 
 def _said(experiment: Experiment, results: Path) -> list[tuple[str, str, dict[str, Any]]]:
-    """(data set, setting, what the committee said of U) of every trial."""
-    rows = [row for row in finished(experiment, results) if row["method"] == "auto"]
-    return [(row["data_set"], row["setting"], json.loads(row["chosen"])) for row in rows]
+    """(data set, setting, what the committee said of U) of every trial.
+
+    ``positives``: how many U holds, the same in every draw.
+    """
+    share = {setting.key: setting.prior for setting in experiment.settings}
+    return [
+        (
+            row["data_set"],
+            row["setting"],
+            {
+                **json.loads(row["chosen"]),
+                "positives": round(share[row["setting"]] * int(row["n_unlabeled"])),
+            },
+        )
+        for row in finished(experiment, results)
+        if row["method"] == "auto"
+    ]
 
 
 def _coverage(experiment: Experiment, results: Path) -> str:
@@ -162,14 +183,17 @@ def _coverage(experiment: Experiment, results: Path) -> str:
     for name, chosen in parts.items():
         line: dict[str, object] = {"setting or set": name}
         for place, k in enumerate((20, 100, 500)):
-            tops = [c["top"][place] for c in chosen if len(c["top"]) > place]
-            hits = [low <= truth <= high for _, _, low, high, truth in tops]
-            line[f"top {k}"] = f"{100 * np.mean(hits):.0f}% of {len(hits)}" if hits else ""
+            tops = [(*c["top"][place], c["positives"]) for c in chosen if len(c["top"]) > place]
+            hits = [low <= truth <= high for _, _, low, high, truth, _ in tops]
+            most = sum(truth == min(size, there) for size, _, _, _, truth, there in tops)
+            text = f"{100 * np.mean(hits):.0f}% of {len(hits)}" if hits else ""
+            line[f"top {k}"] = f"{text} ({most})" if most else text
         lines.append(line)
     if not said:
         return ""
     return (
-        "Stated 90% interval of the positives in the top of U holds the truth:\n\n"
+        "Stated 90% interval of the positives in the top of U holds the truth. In brackets: "
+        "trials in which all of the top is positive or all positives are in it.\n\n"
         + markdown_table(lines)
         + "\n\n"
         + _curve(experiment, said, results)

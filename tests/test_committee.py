@@ -14,9 +14,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from pnuauc import AutoAUCClassifier
-from pnuauc._committee import MEMBERS, Committee
+from pnuauc._committee import MEMBERS, Committee, _estimator
 from pnuauc._committee._held_out import (
     HeldOut,
+    copies_held_out,
     leaning_weights,
     learned_weights,
     trial_weight,
@@ -571,3 +572,38 @@ def test_trees_may_have_columns_of_their_own():
     for bad in (-1, 3):
         with pytest.raises(ValueError, match="n_tree_columns"):
             AutoAUCClassifier(n_tree_columns=bad, **options).fit(X, labels)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_copies_are_counted_within_their_fold(kind):
+    """By brute force: rows of the same fold with the same content."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (30, 3)).astype(float)
+    folds = [rng.permutation(30)[:8], np.array([], dtype=int), np.arange(5)]
+    wanted = [sum((X[i] == X[j]).all() for j in rows) for rows in folds for i in rows]
+    assert copies_held_out(kind(X), folds).tolist() == wanted
+    assert copies_held_out(kind(X), []).tolist() == []
+
+
+def test_labelled_copies_are_placed_as_their_like_in_u(monkeypatch):
+    """Of four identical positives each counts 1/4 where it was held out, 3/4 where U has it."""
+    sample = drawn(n_positive=12)
+    X = sample.X.copy()
+    copies = np.flatnonzero(sample.y == 1)[:4]
+    X[copies] = X[copies[0]]
+    seen = {}
+
+    def noted(positive, negative, prior, n_rarer, counts):
+        seen.update(places=(positive, negative), counts=counts)
+        return kept(positive, negative, prior, n_rarer, counts)
+
+    kept = _estimator.calibrate
+    monkeypatch.setattr(_estimator, "calibrate", noted)
+    model = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
+    model.fit(X, sample.y)
+    (positive, negative), (ones, zeros) = seen["places"], seen["counts"]
+    assert sorted(ones.tolist()) == [0.25] * 4 + [0.75] * 4 + [1.0] * 8
+    assert zeros.tolist() == [1.0] * len(negative) == [1.0] * 30
+    at = model.scorer_.places(model.scorer_.score(X[copies]))
+    np.testing.assert_allclose(positive[12:], at)
+    assert len(set(positive[:12][ones[:12] == 0.25])) == 1  # held out together, one place

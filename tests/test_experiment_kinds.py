@@ -219,23 +219,52 @@ def test_report_is_written_from_committed_rows(tmp_path: Path) -> None:
     )
 
 
-def test_scores_of_an_earlier_committee_count_but_not_its_intervals(tmp_path):
-    """Committee 4 scores as 3 did: its AUCs are taken, what it said of the top is not."""
-    experiment = Config.read().experiments["auto_pu"]
-    (now,) = (m for m in experiment.methods if m.name == "auto")
-    before = replace(now, settings={**now.settings, "committee": 3})
-    setting = experiment.settings[-1].key
-    lines = []
-    for seed, method, auc, high in ((0, before, 0.8, 9), (1, before, 0.6, 9), (1, now, 0.7, 20)):
-        said = {"top": [[20, 10.0, 5, high, 12]], "curve": [[0.1, 0.1]] * 10}
-        mark = experiment.fingerprint(method, "banana")
-        key = dict(zip(KEY, ("auto_pu", "banana", setting, "auto", seed, mark), strict=True))
-        lines.append({**key, "status": "ok", "auc": auc, "chosen": json.dumps(said)})
-    with (tmp_path / "auto_pu.csv").open("w", newline="") as stream:
+def shown_of(experiment, lines, folder):
+    """The report of one data set from these rows."""
+    with (folder / f"{experiment.name}.csv").open("w", newline="") as stream:
         writer = csv.DictWriter(stream, lines[0])
         writer.writeheader()
         writer.writerows(lines)
-    small = replace(experiment, data_sets=("banana",))
-    shown = auto.show(small, tmp_path)
-    assert "75.0 (n = 2)" in shown  # 80 of the first draw, 70 of the second
+    return auto.show(replace(experiment, data_sets=("banana",)), folder)
+
+
+def test_scores_of_earlier_committees_count_but_not_their_intervals(tmp_path):
+    """Committee 5 scores as 3 and 4 did: the newest AUC is taken, of the top only what 5 said."""
+    experiment = Config.read().experiments["auto_pu"]
+    (now,) = (m for m in experiment.methods if m.name == "auto")
+    third, fourth = (replace(now, settings={**now.settings, "committee": v}) for v in (3, 4))
+    setting = experiment.settings[-1].key
+    lines = []
+    for seed, method, auc, high in (
+        (0, third, 0.8, 9),
+        (1, now, 0.7, 20),
+        (1, fourth, 0.6, 9),
+        (2, fourth, 0.9, 9),
+        (2, third, 0.5, 9),
+    ):
+        said = {"top": [[20, 10.0, 5, high, 12]], "curve": [[0.1, 0.1]] * 10}
+        mark = experiment.fingerprint(method, "banana")
+        key = dict(zip(KEY, ("auto_pu", "banana", setting, "auto", seed, mark), strict=True))
+        line = {**key, "status": "ok", "auc": auc, "n_unlabeled": 1000}
+        lines.append({**line, "chosen": json.dumps(said)})
+    shown = shown_of(experiment, lines, tmp_path)
+    assert "80.0 (n = 3)" in shown  # 80 of the first draw, 70 of the second, 90 of the third
     assert "| banana | 100% of 1 |" in shown
+
+
+def test_trials_at_the_end_of_what_is_possible_are_counted(tmp_path):
+    """Among 200 rows 20 are positive: 20 of 20, or all 20 in the top 100, is the most there is."""
+    experiment = Config.read().experiments["auto_pu"]
+    (now,) = (m for m in experiment.methods if m.name == "auto")
+    mark, setting = experiment.fingerprint(now, "banana"), experiment.settings[-1].key
+    lines = []
+    for seed, in_20, in_100 in ((0, 20, 20), (1, 19, 20), (2, 12, 19)):
+        said = {
+            "top": [[20, 10.0, 15, 20, in_20], [100, 15.0, 10, 20, in_100]],
+            "curve": [[0.1, 0.1]] * 10,
+        }
+        key = dict(zip(KEY, ("auto_pu", "banana", setting, "auto", seed, mark), strict=True))
+        line = {**key, "status": "ok", "auc": 0.8, "n_unlabeled": 200}
+        lines.append({**line, "chosen": json.dumps(said)})
+    shown = shown_of(experiment, lines, tmp_path)
+    assert "| banana | 67% of 3 (1) | 100% of 3 (2) |" in shown

@@ -32,19 +32,24 @@ __all__ = ["Calibration", "TopPositives", "calibrate"]
 Floats: TypeAlias = NDArray[np.float64]
 
 #: Fine near 0 exceptions: among 1,000 rows of which 100 are positive, half a percent of the
-#: negatives more or less is whether the top 100 may all be positive.
+#: negatives more or less is whether the top 100 may all be positive. Up to most positives missed:
+#: a few may be told with certainty and the others not at all. The largest shares add up to 1: with
+#: more of both the classes would change places, and the curves fall.
 _SHIFTS = np.concatenate([np.arange(0.0, 3.0, 0.25), np.arange(3.0, 6.1, 0.5), [8.0]])
-_MISSED = np.array([0.0, 0.02, 0.06, 0.14, 0.28, 0.45])
-_PASSED = np.array([0.0, 0.001, 0.004, 0.015, 0.04, 0.1])
-#: Belief in a shift that is not far above 0 and in few exceptions, as exponential laws with these
-#: means; a half normal law of the shift would rule out tables that are nearly solved.
-_MEAN_SHIFT, _MEAN_MISSED, _MEAN_PASSED = 1.0, 0.15, 0.03
+_MISSED = np.array([0.0, 0.02, 0.06, 0.14, 0.28, 0.45, 0.65, 0.8])
+_PASSED = np.array([0.0, 0.001, 0.004, 0.015, 0.04, 0.1, 0.2])
+#: Belief in a shift that is not far above 0, as an exponential law of this mean; a half normal law
+#: would rule out tables that are nearly solved. Each share of exceptions above is as likely as the
+#: others: ten labels cannot tell .001 from .04, and solved tables have one, hard ones the other.
+_MEAN_SHIFT = 1.0
 #: Held-out places that count as one: each labelled row also trained the models that placed others.
-_DISCOUNT = 1.5
-#: A fold less, and half the trees, cost the held-out models some of the shift and add exceptions:
-#: what the whole model may have over them, each as likely, up to so many rows of the rarer labelled
-#: class; the gain falls with the root of their number.
-_GAINS, _GAIN_LABELS = ((0.0, 0.0), (0.2, 0.5), (0.4, 0.8)), 50
+_DISCOUNT = 1.75
+#: What the whole model has over those that placed the held-out rows, each as likely: more of the
+#: shift, fewer exceptions. It had a fold more and twice the trees; but it may have less than the
+#: places say, since the rows of the other folds, which chose among candidates and weights, were
+#: placed by models that had seen this one. Less of all from so many rows of the rarer labelled
+#: class on, with the root of their number.
+_GAINS, _GAIN_LABELS = ((-0.1, 0.0), (0.1, 0.5), (0.3, 0.8)), 50
 #: Places at which probabilities are kept, by their distance from the top: as fine as a fortieth of
 #: it, since where the classes part well a curve is a step at the prior.
 _PLACES = np.concatenate(
@@ -187,7 +192,11 @@ def _count_probabilities(p: Floats, left: Floats) -> Floats:
 
 
 def calibrate(
-    positive: Floats, negative: Floats, prior: ClassPrior, n_rarer: int | None = None
+    positive: Floats,
+    negative: Floats,
+    prior: ClassPrior,
+    n_rarer: int | None = None,
+    counts: tuple[Floats, Floats] | None = None,
 ) -> Calibration:
     """The posterior given places of held-out labelled rows.
 
@@ -200,7 +209,11 @@ def calibrate(
         Rows of the rarer labelled class of the model that the curves are for, where the places come
         from models that lacked a fold of them and were worse for it, and that are not independent;
         None: the places are the model's own.
+    counts : tuple of two ndarray, optional
+        How much each positive and each negative place counts; None: as one.
     """
+    if counts is None:
+        counts = np.ones(len(positive)), np.ones(len(negative))
     values, chances = prior.nodes(_PRIOR_NODES)
     grid = tuple(g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
     gains = _gains(n_rarer)
@@ -208,9 +221,9 @@ def calibrate(
     found = []
     for value, chance in zip(values, chances, strict=True):
         inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
-        log_weight = _log_belief(*grid)
-        log_likelihood = _log_likelihood(_curves(inside, *grid), positive, negative, inside)
-        log_weight += log_likelihood / discount
+        log_weight = _log_belief(grid[0])
+        curves = _curves(inside, *grid)
+        log_weight += _log_likelihood(curves, (positive, negative), counts, inside) / discount
         share = np.exp(log_weight - log_weight.max())
         likely = np.sort(_most(share / share.sum()))  # as on the grid: see _thinned
         shift, miss, passed = (g[likely] for g in grid)
@@ -258,15 +271,16 @@ def _most(share: Floats) -> NDArray[np.intp]:
     return order[: 1 + int(np.searchsorted(np.cumsum(share[order]), 1.0 - _NEGLIGIBLE))]
 
 
-def _log_likelihood(curves: Floats, positive: Floats, negative: Floats, prior: float) -> Floats:
+def _log_likelihood(
+    curves: Floats, places: tuple[Floats, Floats], counts: tuple[Floats, Floats], prior: float
+) -> Floats:
+    """sum count log p(u) / prior over positives, (1 - p(u)) / (1 - prior) over negatives: (m,)."""
     tiny = 1e-9
-    total = np.zeros(len(curves))
-    for places, chance, sign in ((positive, prior, 1.0), (negative, 1.0 - prior, -1.0)):
-        if len(places):
-            at = np.array([np.interp(places, _PLACES, curve) for curve in curves])
-            share = at if sign > 0 else 1.0 - at
-            total += np.log(np.maximum(share, tiny) / chance).sum(axis=1)
-    return total
+    positive, negative = (
+        np.array([np.interp(at, _PLACES, curve) for curve in curves]) for at in places
+    )
+    told = np.log(np.maximum(positive, tiny) / prior) @ counts[0]
+    return np.asarray(told + np.log(np.maximum(1.0 - negative, tiny) / (1.0 - prior)) @ counts[1])
 
 
 def _curves(prior: float, shift: Floats, miss: Floats, passed: Floats) -> Floats:
@@ -284,12 +298,11 @@ def _curves(prior: float, shift: Floats, miss: Floats, passed: Floats) -> Floats
     return np.array([np.interp(_PLACES, b, p) for b, p in zip(below, probability, strict=True)])
 
 
-def _log_belief(shift: Floats, miss: Floats, passed: Floats) -> Floats:
-    """Log prior weights of the grid's points, each for the stretch around it."""
-    stretches = zip((_SHIFTS, _MISSED, _PASSED), (shift, miss, passed), strict=True)
-    log_weight = -shift / _MEAN_SHIFT - miss / _MEAN_MISSED - passed / _MEAN_PASSED
-    return np.asarray(log_weight + sum(np.log(_stretch(g, values)) for g, values in stretches))
+def _log_belief(shift: Floats) -> Floats:
+    """Log prior weights of the grid's points: an exponential law of the shift, exceptions even.
 
-
-def _stretch(grid: Floats, values: Floats) -> Floats:
-    return np.gradient(grid)[np.searchsorted(grid, values)]
+    A shift stands for the stretch around it; shares of exceptions count by point, whatever the
+    distance to the next.
+    """
+    stretch = np.gradient(_SHIFTS)[np.searchsorted(_SHIFTS, shift)]
+    return np.asarray(np.log(stretch) - shift / _MEAN_SHIFT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from pnuauc._committee._calibration import TopPositives, calibrate
-from pnuauc._committee._held_out import HeldOut, cross_scores
+from pnuauc._committee._held_out import HeldOut, copies_held_out, cross_scores
 from pnuauc._committee._members import MEMBERS, Member, Situation, Training
 from pnuauc._committee._models import Committee, Part
 from pnuauc._committee._ranking import (
@@ -267,13 +267,17 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         seats, total = seated([member for member, _ in chosen], whole, weights, look)
         quantiles = np.quantile(total, np.linspace(0.0, 1.0, _N_QUANTILES))
         share = roles.n_positive / max(roles.n_positive + roles.n_negative, 1)
-        calibration = None
+        self.scorer_ = Committee(training.look.view, tuple(seats), quantiles)
         if self.held_out_ is not None and apart is not None:
-            places = self.held_out_.places(apart)
+            held = zip("PN", self.held_out_.places(apart), strict=True)
+            (positive, ones), (negative, zeros) = (
+                _with_copies(self.scorer_, training, role, places) for role, places in held
+            )
             rarer = min(n for n in (roles.n_positive, roles.n_negative) if n)
-            calibration = calibrate(*places, known or ClassPrior.known(share), rarer)
-        self.scorer_ = Committee(training.look.view, tuple(seats), quantiles, calibration)
-        if self.prior_ is None and calibration is not None:
+            belief = known or ClassPrior.known(share)
+            calibration = calibrate(positive, negative, belief, rarer, (ones, zeros))
+            self.scorer_ = replace(self.scorer_, calibration=calibration)
+        if self.prior_ is None and self.scorer_.calibration is not None:
             self.threshold_ = _even_chance(self.scorer_)
         else:
             level = share if self.prior_ is None else self.prior_
@@ -372,6 +376,26 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _with_copies(
+    committee: Committee, training: Training, role: str, held_out: Floats
+) -> tuple[Floats, Floats]:
+    """Places of a role's labelled rows, and how much each counts, shapes (n + m,).
+
+    Of g identical rows, held out together, one tells where a row goes that is like none seen. The
+    others tell where it goes when g - 1 like it are labelled, as such rows of U do: where the whole
+    committee has them. So each of the m rows with copies counts 1/g there and (g - 1)/g here.
+    """
+    folds = training.folds.rows.get(role, [])
+    copies = copies_held_out(training.look.raw, folds)
+    again = copies > 1
+    seen = np.empty(0)
+    if again.any():
+        rows = np.concatenate(folds)[again]
+        seen = committee.places(committee.score(training.look.raw[rows]))
+    share = 1.0 / copies
+    return np.concatenate([held_out, seen]), np.concatenate([share, 1.0 - share[again]])
 
 
 def _even_chance(committee: Committee) -> float:

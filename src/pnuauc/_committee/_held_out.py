@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -13,11 +14,13 @@ from scipy.special import expit
 from pnuauc._committee._members import Training
 from pnuauc._committee._models import score_parts
 from pnuauc._prior import ClassPrior
+from pnuauc._row_groups import row_groups
 from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate
 
 __all__ = [
     "HeldOut",
+    "copies_held_out",
     "cross_scores",
     "in_all",
     "leaning_weights",
@@ -155,6 +158,16 @@ def cross_scores(training: Training, folds: list[list[Any]], max_reference: int 
         together=not both,
     )
     return found if drawn else _without_unlabeled(found)
+
+
+def copies_held_out(X: Any, folds: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    """How many rows of its own fold are identical to each row, itself among them, fold by fold.
+
+    folds : rows of X of one role, as :meth:`HeldOut.places` has them
+    """
+    groups = [row_groups(X[rows]) for rows in folds if len(rows)]
+    sizes = [np.bincount(group)[group] for group in groups]
+    return np.concatenate([np.empty(0, dtype=np.intp), *sizes])
 
 
 def _without_unlabeled(found: HeldOut) -> HeldOut:
