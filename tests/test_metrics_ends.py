@@ -155,21 +155,30 @@ def test_shares_at_which_nothing_is_defined_give_their_mass_away():
 
 @pytest.mark.parametrize("method", ["pu", "nu"])
 def test_a_difference_under_a_prior_that_may_be_at_an_end(method):
-    """The raw difference times the mean slope over the shares at which it is defined."""
+    """Values over the shares at which they are defined, each as far as no model refutes it.
+
+    They subtract to the difference; error and p-value are those of the raw difference times the
+    mean slope.
+    """
     rng = np.random.default_rng(1)
     sizes = (20, 25, 60)
     y = np.repeat([1.0, 0.0, np.nan], sizes)
     a, b = rng.normal(size=(2, 105)) + np.outer([1.0, 0.3], np.nan_to_num(y))
     found = compare_auc(y, a, b, ENDS, method)
     k = 1 if method == "pu" else 2
-    raws = [moments_of(ScoreCounts.from_rows(y, s)).raw[k] for s in (a, b)]
+    both = [moments_of(ScoreCounts.from_rows(y, s)) for s in (a, b)]
+    raws = [moments.raw[k] for moments in both]
     kept = [0, 1, 2] if method == "pu" else [1, 2, 3]
-    mass = ENDS.weights[kept] / ENDS.weights[kept].sum()
+    mass = ENDS.weights[kept].copy()
+    for moments in both:
+        parts = [conditional(moments, share, np.eye(3)[k]) for share in ENDS.shares[kept]]
+        mass *= [np.diff(part.distribution(np.array([0.0, 1.0])))[0] for part in parts]
+    mass /= mass.sum()
     slope, offset = (part[:, k] for part in raw_to_auc(ENDS.shares[kept]))
     each = slope * (raws[0] - raws[1])
-    assert found.difference == pytest.approx(mass @ each)
     own = [mass @ np.clip(slope * raw - offset, 0, 1) for raw in raws]
     assert (found.value_a, found.value_b) == pytest.approx(tuple(own))
+    assert found.difference == pytest.approx(own[0] - own[1])
     scatter = np.sqrt(mass @ (each - mass @ each) ** 2)
     assert found.std_error > scatter
     raw = compare_auc(y, a, b, None, f"{method}_raw")

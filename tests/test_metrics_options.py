@@ -59,9 +59,10 @@ def test_an_interval_of_the_prior_has_the_level_that_is_said(ask):
         said = ask((0.1, 0.3), prior_level=level)
         same = ask(ClassPrior.from_interval(0.1, 0.3, level))
         assert (said.low, said.high) == (same.low, same.high)
-    wide, narrow = ask((0.1, 0.3), prior_level=0.5), ask((0.1, 0.3), prior_level=0.95)
+    # narrow enough that the scores refute no share of either
+    wide, narrow = ask((0.15, 0.25), prior_level=0.5), ask((0.15, 0.25), prior_level=0.95)
     assert wide.high - wide.low > narrow.high - narrow.low
-    default = ask((0.1, 0.3))
+    default = ask((0.15, 0.25))
     assert (default.low, default.high) == (narrow.low, narrow.high)
 
 

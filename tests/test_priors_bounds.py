@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse, stats
 
 from pnuauc._prior import TRAINING_BOUNDS, ClassPrior, read_prior
+from pnuauc._ranges import rows_differ
 from pnuauc.labels import Roles
 from pnuauc.priors import (
     Beta,
@@ -19,7 +20,7 @@ from pnuauc.priors import (
     PlacementPrior,
     prior_in_unlabeled,
 )
-from pnuauc.priors._base import _all_rows_equal, take
+from pnuauc.priors._base import take
 from pnuauc.priors._binormal import (
     Posterior,
     RankCounts,
@@ -314,11 +315,11 @@ def test_at_most_so_many_rows_in_their_order():
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_rows_that_are_all_equal(kind):
     X = np.ones((150, 3))
-    assert _all_rows_equal(kind(X))
+    assert not rows_differ(kind(X))
     for row in (0, 99, 100, 149):
         bent = X.copy()
         bent[row, 1] = 0.0
-        assert not _all_rows_equal(kind(bent))
+        assert rows_differ(kind(bent))
 
 
 # --- parts of the references ----------------------------------------------------------------------
