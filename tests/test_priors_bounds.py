@@ -347,7 +347,7 @@ def test_shares_of_a_population_within_rounding():
     assert prior_in_unlabeled(0.1 - 0.9e-9, 10, 20, 70) == 0.0
     assert prior_in_unlabeled(0.8 + 0.9e-9, 10, 20, 70) == 1.0
     for wrong in (0.1 - 1.2e-9, 0.8 + 1.2e-9):
-        with pytest.raises(ValueError, match="cannot be"):
+        with pytest.raises(ValueError, match="is impossible"):
             prior_in_unlabeled(wrong, 10, 20, 70)
 
 
