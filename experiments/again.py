@@ -13,7 +13,7 @@ from pathlib import Path
 from experiments.config import Experiment
 from experiments.kinds import kind_of
 from experiments.runner import Wanted, run_job
-from experiments.store import KEY, as_text, read_rows
+from experiments.store import KEY, as_text, identity, read_rows
 from experiments.summary import markdown_table
 
 __all__ = ["compare_again"]
@@ -21,16 +21,13 @@ __all__ = ["compare_again"]
 
 def compare_again(experiment: Experiment, results: Path, n_jobs: int, wanted: Wanted) -> str:
     """The values that differ, and how many were compared, from at most ``n_jobs`` jobs."""
-    kind = kind_of(experiment)
     stored = {
-        (*(row[field] for field in KEY), row["fingerprint"]): row
+        identity(row): row
         for row in read_rows(results / f"{experiment.rows_of}.csv")
         if row["status"] == "ok"
     }
     jobs = []
-    for job in experiment.jobs(
-        kind.group, wanted.trials, wanted.data_sets, wanted.methods, wanted.settings
-    ):
+    for job in wanted.jobs(experiment):
         found = [
             stored.get((*job.key(method), experiment.fingerprint(method, job.data_set)))
             for method in job.methods
@@ -39,7 +36,7 @@ def compare_again(experiment: Experiment, results: Path, n_jobs: int, wanted: Wa
         if rows:
             there = tuple(method for method in job.methods if method.name in rows)
             jobs.append((replace(job, methods=there), rows))
-    columns = [column for column in kind.columns if "seconds" not in column]
+    columns = [name for name in kind_of(experiment).columns if "seconds" not in name]
     lines: list[dict[str, object]] = []
     chosen = random.Random(0).sample(jobs, min(n_jobs, len(jobs)))
     for job, rows in chosen:

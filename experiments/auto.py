@@ -25,7 +25,7 @@ Scores = dict[tuple[str, str, str], dict[int, float]]
 #: Earlier versions of the committee (``committee`` in the configuration) that score as this one
 #: up to rounding, oldest first: their AUCs count on draws not computed again, the newest of them;
 #: what they say of the top does not.
-_SAME_SCORES = {5: (3, 4)}
+_SAME_SCORES = {6: (3, 4, 5)}
 _SIMPLE = (
     "extra_trees",
     "random_forest",

@@ -29,10 +29,8 @@ class Claim:
 
 def claims(config: Config, results: Path) -> list[Claim]:
     """All claims that the rows at hand can speak to."""
-    found: list[Claim] = []
-    for check in (_variance, _priors, _table2, _table4, _table5, _figure6, _figure7, _times):
-        found += check(config, results)
-    return found
+    checks = (_variance, _priors, _table2, _table4, _table5, _figure6, _figure7, _times)
+    return [claim for check in checks for claim in check(config, results)]
 
 
 def _verdict(holds: int, total: int) -> str:
@@ -117,7 +115,8 @@ def _table2(config: Config, results: Path) -> Iterator[Claim]:
             if ours.n > 1 and theirs.n > 1:
                 total += 1
                 trials.append(min(ours.n, theirs.n))
-                gap, p = _gap(ours, theirs)
+                gap = ours.mean - theirs.mean
+                p = stats.ttest_ind(ours.auc, theirs.auc, equal_var=False).pvalue  # Welch's
                 wins += gap > 0 and p < 0.05
                 losses += gap < 0 and p < 0.05
                 gaps.setdefault(setting, []).append(gap)
@@ -129,11 +128,6 @@ def _table2(config: Config, results: Path) -> Iterator[Claim]:
         f"better on {wins}, worse on {losses} of {total} (two-sided 5%); "
         f"mean difference {means or 'unknown'}",
     )
-
-
-def _gap(a: Cell, b: Cell) -> tuple[float, float]:
-    """Difference of means and Welch's two-sided p-value."""
-    return a.mean - b.mean, float(stats.ttest_ind(a.auc, b.auc, equal_var=False).pvalue)
 
 
 def _table4(config: Config, results: Path) -> Iterator[Claim]:
@@ -153,15 +147,10 @@ def _table4(config: Config, results: Path) -> Iterator[Claim]:
     yield from _most_often_best(table, "pnu_auc", "")
     yield from _most_often_best(table, "pnu_auc_standard", ", all on standardised columns")
     yield _against(table, "pnu_auc", "eta0", "The unlabelled rows help: PNU-AUC beats eta = 0")
-    yield _against(
-        table,
-        "pnu_average",
-        "pnu_auc",
-        "Averaging the candidates by their validation risk beats picking one",
-    )
-    yield _against(
-        table, "pnu_average", "eta0_average", "With averaging, unlabelled rows help (over eta = 0)"
-    )
+    says = "Averaging the candidates by their validation risk beats picking one"
+    yield _against(table, "pnu_average", "pnu_auc", says)
+    says = "With averaging, unlabelled rows help (over eta = 0)"
+    yield _against(table, "pnu_average", "eta0_average", says)
 
 
 def _cost(table: Table) -> Iterator[Claim]:
@@ -219,12 +208,8 @@ def _against(table: Table, first: str, second: str, statement: str) -> Claim:
     """Paired over data sets, setting by setting."""
     parts, holds, total = [], 0, 0
     for setting in table.experiment.settings:
-        gaps = np.array(
-            [
-                table.cell(d, setting, first).mean - table.cell(d, setting, second).mean
-                for d in table.experiment.data_sets
-            ]
-        )
+        one, other = ([c.mean for c in table.column(setting, m)] for m in (first, second))
+        gaps = np.subtract(one, other)
         if np.isnan(gaps).any():
             continue
         total += 1
@@ -284,24 +269,12 @@ def _figure6(config: Config, results: Path) -> Iterator[Claim]:
         falls = sum(g < -2 * e for (d, n), (g, e) in drops.items() if n == low)
         others = sum(g < -2 * e for (d, n), (g, e) in drops.items() if n == high)
         if prior == 0.1:
-            yield Claim(
-                "Figure 6",
-                f"prior 0.1: AUC falls when the prior is given {low:+g} too low, not when too high",
-                _unless_few(
-                    "yes" if falls and not others else "no" if not falls else "partly", trials
-                ),
-                text,
-            )
+            says = f"AUC falls when the prior is given {low:+g} too low, not when too high"
+            verdict = "yes" if falls and not others else "no" if not falls else "partly"
         else:
-            yield Claim(
-                "Figure 6",
-                f"prior {prior:g}: AUC is stable whatever the noise",
-                _unless_few(
-                    "yes" if falls + others == 0 else "partly" if falls + others < 4 else "no",
-                    trials,
-                ),
-                text,
-            )
+            says = "AUC is stable whatever the noise"
+            verdict = "yes" if falls + others == 0 else "partly" if falls + others < 4 else "no"
+        yield Claim("Figure 6", f"prior {prior:g}: {says}", _unless_few(verdict, trials), text)
 
 
 def _paired(a: Cell, b: Cell) -> tuple[float, float]:

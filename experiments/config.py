@@ -176,15 +176,11 @@ class Experiment:
             for method in wanted:
                 if method.first <= trial and (method.trials is None or trial < method.trials):
                     groups.setdefault(group(method), []).append(method)
-            for setting, data_set, members in itertools.product(
-                self.settings, self.data_sets, groups.values()
-            ):
-                if data_sets and data_set not in data_sets:
-                    continue
-                if settings and setting.key not in settings:
-                    continue
-                if data_set in TEXT and self.text_trials is not None and trial >= self.text_trials:
-                    continue
+            enough = self.text_trials is not None and trial >= self.text_trials
+            sets = [d for d in self.data_sets if not data_sets or d in data_sets]
+            sets = [d for d in sets if not (enough and d in TEXT)]
+            chosen = [s for s in self.settings if not settings or s.key in settings]
+            for setting, data_set, members in itertools.product(chosen, sets, groups.values()):
                 yield Job(self, data_set, setting, seed, tuple(members))
 
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from experiments.config import Experiment, Job, Setting
 from experiments.kinds import Kind, together
-from experiments.summary import finished, markdown_table
+from experiments.summary import finished, markdown_table, share_below
 from pnuauc.exceptions import PriorRefutedError
 from pnuauc.labels import Roles
 from pnuauc.metrics import ScoreCounts, auc_from_counts
@@ -117,12 +117,6 @@ def _summary(
 
 def sample_covariance(p: np.ndarray, n: np.ndarray, u: np.ndarray, prior: float) -> np.ndarray:
     """Covariance matrix of (PN, PU, NU) by Hoeffding projections, independent of the package."""
-
-    def share_below(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        b = np.sort(b)
-        sides = (np.searchsorted(b, a, side=side) for side in ("left", "right"))
-        return sum(sides) / (2 * len(b))  # type: ignore[return-value]
-
     rest = 1 - prior
     blocks = (
         [share_below(p, n), share_below(p, u) / rest, 0 * p],
@@ -149,18 +143,16 @@ def run_weights(job: Job) -> list[dict[str, Any]]:
             kept[name].append((w @ values, np.sqrt(w @ matrix @ w), w[1]))
         singles.append(values)
     best = np.std(singles, axis=0).min()
-    rows = []
-    for method in job.methods:
-        value, se, w_pu = np.array(kept[method.name]).T
-        rows.append(
-            {
-                "method": method.name,
-                "sd_over_best_single": value.std() / best,
-                "mean_se_over_sd": se.mean() / value.std(),
-                "sd_of_weight_pu": w_pu.std(),
-            }
-        )
-    return rows
+    columns = {method.name: np.array(kept[method.name]).T for method in job.methods}
+    return [
+        {
+            "method": name,
+            "sd_over_best_single": value.std() / best,
+            "mean_se_over_sd": se.mean() / value.std(),
+            "sd_of_weight_pu": w_pu.std(),
+        }
+        for name, (value, se, w_pu) in columns.items()
+    ]
 
 
 def show(experiment: Experiment, results: Path) -> str:

@@ -191,13 +191,8 @@ def show(experiment: Experiment, results: Path) -> str:
     parts += [markdown_table(_means(experiment, rows, keys)), "By table, both classes labelled:"]
     parts += [markdown_table(_by_table(experiment, rows)), "What the tool stated:"]
     own = [r for r in rows if r["method"] == "auto"]
-    lines = []
-    for key in keys:
-        part = [r for r in own if r["setting"] == key]
-        if part:
-            lines.append({"setting": key, **line_of(part)})
-    if own:
-        lines.append({"setting": "all", **line_of(own)})
+    groups = {key: [r for r in own if r["setting"] == key] for key in keys} | {"all": own}
+    lines = [{"setting": key, **line_of(part)} for key, part in groups.items() if part]
     return "\n\n".join([*parts, markdown_table(lines)])
 
 
@@ -209,8 +204,9 @@ def _aucs(rows: list[Row], method: str, **same: str) -> dict[tuple[str, str, str
     }
 
 
-def _lead(ours: dict[Any, float], theirs: dict[Any, float]) -> str:
-    """Mean of theirs, and ours less theirs with its standard error, on common draws."""
+def _lead(rows: list[Row], method: str, **same: str) -> str:
+    """Mean of a method, and the committee's lead with its standard error, on common draws."""
+    ours, theirs = (_aucs(rows, m, **same) for m in ("auto", method))
     common = sorted(ours.keys() & theirs.keys())
     if not common:
         return ""
@@ -224,26 +220,18 @@ def _lead(ours: dict[Any, float], theirs: dict[Any, float]) -> str:
 
 
 def _means(experiment: Experiment, rows: list[Row], keys: list[str]) -> list[dict[str, object]]:
-    lines: list[dict[str, object]] = []
-    for method in experiment.methods:
-        line: dict[str, object] = {"method": method.label}
-        for key in keys:
-            ours, theirs = (_aucs(rows, m, setting=key) for m in ("auto", method.name))
-            line[key] = _lead(ours, theirs)
-        lines.append(line)
-    return lines
+    return [
+        {"method": m.label} | {key: _lead(rows, m.name, setting=key) for key in keys}
+        for m in experiment.methods
+    ]
 
 
 def _by_table(experiment: Experiment, rows: list[Row]) -> list[dict[str, object]]:
     both = [r for r in rows if " N0 " not in r["setting"]]
-    lines: list[dict[str, object]] = []
-    for name in experiment.data_sets:
-        line: dict[str, object] = {"table": name}
-        for method in experiment.methods:
-            ours, theirs = (_aucs(both, m, data_set=name) for m in ("auto", method.name))
-            line[method.label] = _lead(ours, theirs)
-        lines.append(line)
-    return lines
+    return [
+        {"table": name} | {m.label: _lead(both, m.name, data_set=name) for m in experiment.methods}
+        for name in experiment.data_sets
+    ]
 
 
 EVERYDAY = Kind(run, show, STATED, together)

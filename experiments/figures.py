@@ -6,6 +6,7 @@ figure is what ours is held against (see ``report``).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from experiments.config import Experiment, Setting
 from experiments.rankers import RANKERS
-from experiments.summary import Cell, cells, write_csv
+from experiments.summary import Cell, CellKey, cells, paper_methods, write_csv
 
 __all__ = ["SCALABILITY", "SENSITIVITY", "TIMES", "pyplot", "save"]
 
@@ -50,19 +51,16 @@ def draw_times(experiment: Experiment, results: Path) -> str:
     """
     setting = experiment.timed
     found = cells(experiment, results)
+    sets = experiment.data_sets
     methods = [
-        m
-        for m in experiment.methods
-        if m.paper and any(found.get((d, setting, m.name)) for d in experiment.data_sets)
+        m for m in paper_methods(experiment) if any(found.get((d, setting, m.name)) for d in sets)
     ]
     lines: list[dict[str, object]] = []
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(9, 3.8))
     width = 0.8 / max(1, len(methods))
     for k, method in enumerate(methods):
-        times = [
-            _times(found.get((d, setting, method.name), Cell(()))) for d in experiment.data_sets
-        ]
+        times = [_times(found.get((d, setting, method.name), Cell(()))) for d in sets]
         position = np.arange(len(times)) + (k - (len(methods) - 1) / 2) * width
         axis.bar(position, [t[0] for t in times], width, label=method.label)
         lines += [
@@ -73,13 +71,13 @@ def draw_times(experiment: Experiment, results: Path) -> str:
                 "cpu_seconds": f"{mean:.3g}",
                 "std_error": f"{error:.2g}",
             }
-            for d, (mean, error, n) in zip(experiment.data_sets, times, strict=True)
+            for d, (mean, error, n) in zip(sets, times, strict=True)
             if n
         ]
     if not lines:
         plt.close(figure)
         return "*Not run yet.*"
-    axis.set_xticks(range(len(experiment.data_sets)), experiment.data_sets, rotation=45, ha="right")
+    axis.set_xticks(range(len(sets)), sets, rotation=45, ha="right")
     axis.set(ylabel="processor seconds", yscale="log", title=setting.key)
     axis.legend(fontsize=8)
     return save(figure, experiment.name, lines, results)
@@ -93,6 +91,20 @@ def _times(cell: Cell) -> tuple[float, float, int]:
     return float(values.mean()), float(error), len(values)
 
 
+def _points(
+    found: dict[CellKey, Cell], data_set: str, settings: Iterable[Setting], method: str
+) -> list[tuple[Setting, Cell]]:
+    """Settings in which the method has run, each with its cell."""
+    both = ((s, found.get((data_set, s, method), Cell(()))) for s in settings)
+    return [(setting, cell) for setting, cell in both if cell.n]
+
+
+def _auc_curve(axis: Any, x: list[float], points: list[tuple[Setting, Cell]], **look: Any) -> None:
+    """Mean AUC against x, with standard errors."""
+    means, errors = ([getattr(c, name) for _, c in points] for name in ("mean", "std_error"))
+    axis.errorbar(x, means, errors, capsize=2, **look)
+
+
 def draw_sensitivity(experiment: Experiment, results: Path) -> str:
     """Figure 6: AUC against the noise put on the prior; one panel a data set."""
     found = cells(experiment, results)
@@ -104,31 +116,19 @@ def draw_sensitivity(experiment: Experiment, results: Path) -> str:
     for axis, data_set in zip(np.atleast_1d(axes), experiment.data_sets, strict=True):
         for k, prior in enumerate(sorted({s.prior for s in experiment.settings})):
             for method in experiment.methods:
-                points = [
-                    (s.noise, found[data_set, s, method.name])
-                    for s in experiment.settings
-                    if s.prior == prior and found.get((data_set, s, method.name), Cell(())).n
-                ]
+                settings = (s for s in experiment.settings if s.prior == prior)
+                points = _points(found, data_set, settings, method.name)
                 if not points:
                     continue
-                noise = [x for x, _ in points]
-                axis.errorbar(
-                    noise,
-                    [c.mean for _, c in points],
-                    [c.std_error for _, c in points],
-                    label=f"prior {prior:g}, {method.label}",
-                    color=f"C{k}",
-                    ls=styles[method.name],
-                    capsize=2,
-                )
+                label, look = f"prior {prior:g}, {method.label}", styles[method.name]
+                noise = [s.noise for s, _ in points]
+                _auc_curve(axis, noise, points, label=label, color=f"C{k}", ls=look)
+                start = {"data_set": data_set, "prior": prior, "method": method.label}
                 lines += [
-                    {"data_set": data_set, "prior": prior, "method": method.label, "noise": x}
-                    | {
-                        "trials": c.n,
-                        "auc_percent": f"{c.mean:.2f}",
-                        "std_error": f"{c.std_error:.2f}",
-                    }
-                    for x, c in points
+                    start
+                    | {"noise": s.noise, "trials": c.n, "auc_percent": f"{c.mean:.2f}"}
+                    | {"std_error": f"{c.std_error:.2f}"}
+                    for s, c in points
                 ]
         axis.set(title=data_set, xlabel="noise on the prior", ylabel="AUC (%)")
     handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
@@ -144,20 +144,10 @@ def draw_scalability(experiment: Experiment, results: Path) -> str:
     lines: list[dict[str, object]] = []
     for data_set in experiment.data_sets:
         for method in experiment.methods:
-            points = [
-                (s, found[data_set, s, method.name])
-                for s in experiment.settings
-                if found.get((data_set, s, method.name), Cell(())).n
-            ]
+            points = _points(found, data_set, experiment.settings, method.name)
             sizes = [s.n_unlabeled for s, _ in points]
             label = data_set if len(experiment.methods) == 1 else f"{data_set}, {method.label}"
-            left.errorbar(
-                sizes,
-                [c.mean for _, c in points],
-                [c.std_error for _, c in points],
-                label=label,
-                capsize=2,
-            )
+            _auc_curve(left, sizes, points, label=label)
             right.plot(sizes, [_times(c)[0] for _, c in points], marker="o", label=label)
             lines += [_scale_line(data_set, method.label, s, c) for s, c in points]
     left.set(xscale="log", xlabel="unlabelled rows", ylabel="AUC (%)")

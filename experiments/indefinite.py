@@ -68,11 +68,10 @@ def show(experiment: Experiment, results: Path) -> str:
     for method in experiment.methods:
         mine = [row for row in rows if row["method"] == method.name]
         if mine:
-            line: dict[str, object] = {"eigenvalues": method.name}
-            for column, alpha in zip(COLUMNS, ALPHAS, strict=True):
-                mean = 100 * np.mean([float(row[column]) for row in mine])
-                line[f"alpha = {alpha:g}"] = f"{mean:.1f}"
-            lines.append(line | {"fits": len(mine) * len(FACTORS)})
+            means = [100 * np.mean([float(row[column]) for row in mine]) for column in COLUMNS]
+            shown = {f"alpha = {a:g}": f"{m:.1f}" for a, m in zip(ALPHAS, means, strict=True)}
+            fits = {"fits": len(mine) * len(FACTORS)}
+            lines.append({"eigenvalues": method.name} | shown | fits)
     return markdown_table(lines)
 
 

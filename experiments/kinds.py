@@ -7,6 +7,7 @@ README.md in this folder.
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,6 @@ from typing import Any
 from experiments.config import Experiment, Job, Method
 
 __all__ = ["KINDS", "Kind", "kind_of"]
-
-
-def _alone(method: Method) -> str:
-    return method.name
 
 
 def together(method: Method) -> str:
@@ -40,7 +37,7 @@ class Kind:
     run: Callable[[Job], Iterable[dict[str, Any]]]
     show: Callable[[Experiment, Path], str]
     columns: tuple[str, ...]
-    group: Callable[[Method], str] = _alone
+    group: Callable[[Method], str] = operator.attrgetter("name")
 
 
 #: name in the configuration -> "module:attribute", imported when it is asked for.

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,18 @@ def frame(experiment: Experiment, results: Path) -> pd.DataFrame:
     return rows
 
 
-def show(experiment: Experiment, results: Path) -> str:
+def _kind(show: Callable[[pd.DataFrame, Experiment], str]) -> Kind:
+    """A kind that shows the finished rows so, once there are any."""
+
+    def shown(experiment: Experiment, results: Path) -> str:
+        rows = frame(experiment, results)
+        return "*Not run yet.*" if rows.empty else show(rows, experiment)
+
+    return Kind(run, shown, COLUMNS)
+
+
+def beside_paper(rows: pd.DataFrame, experiment: Experiment) -> str:
     """Errors over the cells, then every cell beside the paper's."""
-    rows = frame(experiment, results)
-    if rows.empty:
-        return "*Not run yet.*"
     text = f"{errors(rows, experiment)}\n\n{side_by_side(rows, experiment)}"
     return text.replace("nan (nan)", "not run").replace("(nan)", "(–)")
 
@@ -123,7 +131,6 @@ def errors(rows: pd.DataFrame, experiment: Experiment) -> str:
     for method, sub in part.groupby("method", sort=False):
         gap = sub.estimate - sub.prior
         cell = gap.groupby([sub.data_set, sub.n_positive, sub.n_negative, sub.prior]).mean()
-        covers = (sub.low <= sub.prior + 5e-4) & (sub.prior - 5e-4 <= sub.high)
         lines.append(
             {
                 "method": method,
@@ -131,8 +138,8 @@ def errors(rows: pd.DataFrame, experiment: Experiment) -> str:
                 "rows": len(sub),
                 "MAE of cell means": f"{cell.abs().mean():.4f}",
                 "MAE": f"{gap.abs().mean():.4f}",
-                "RMSE": f"{np.sqrt((gap**2).mean()):.4f}",
-                "90% interval covers": f"{covers.mean():.3f}",
+                "RMSE": f"{_rms(gap):.4f}",
+                "90% interval covers": f"{_covers(sub).mean():.3f}",
                 "identified": "" if sub.identified.isna().all() else f"{sub.identified.mean():.2f}",
                 "seconds": f"{sub.seconds.median():.3f}",
             }
@@ -140,11 +147,8 @@ def errors(rows: pd.DataFrame, experiment: Experiment) -> str:
     return markdown_table(lines)
 
 
-def coverage(experiment: Experiment, results: Path) -> str:
+def coverage(rows: pd.DataFrame, experiment: Experiment) -> str:
     """Share of intervals that hold the truth, by data set and labelled rows."""
-    rows = frame(experiment, results)
-    if rows.empty:
-        return "*Not run yet.*"
     lines: list[dict[str, object]] = []
     cells = rows.groupby(["data_set", "n_positive", "n_negative"], sort=False)
     for (name, n_p, n_n), cell in cells:
@@ -167,11 +171,8 @@ def _covers(rows: pd.DataFrame) -> pd.Series:
     return (rows.low <= rows.prior + 5e-4) & (rows.prior - 5e-4 <= rows.high)
 
 
-def by_setting(experiment: Experiment, results: Path) -> str:
+def by_setting(rows: pd.DataFrame, experiment: Experiment) -> str:
     """Errors of every method in every setting, beside the first method's on the same draws."""
-    rows = frame(experiment, results)
-    if rows.empty:
-        return "*Not run yet.*"
     rows["gap"] = rows.estimate - rows.prior
     first = experiment.methods[0].name
     ours = rows[rows.method == first].set_index(["data_set", "setting", "seed"]).gap
@@ -205,16 +206,13 @@ def by_data_set(rows: pd.DataFrame) -> str:
         line: dict[str, object] = {"nP, nN, prior": f"{n_p}, {n_n}, {prior:g}", "data": name}
         for method in methods:
             gap = (cell.estimate - cell.prior)[cell.method == method]
-            line[method] = f"{np.sqrt((gap**2).mean()):.3f}" if len(gap) else ""
+            line[method] = f"{_rms(gap):.3f}" if len(gap) else ""
         lines.append(line)
     return markdown_table(lines)
 
 
-def intervals(experiment: Experiment, results: Path) -> str:
+def intervals(rows: pd.DataFrame, experiment: Experiment) -> str:
     """Coverage in every setting, all data sets together and in the worst one."""
-    rows = frame(experiment, results)
-    if rows.empty:
-        return "*Not run yet.*"
     rows = rows.assign(covers=_covers(rows))
     lines: list[dict[str, object]] = []
     for (n_p, n_n, prior), cell in rows.groupby(["n_positive", "n_negative", "prior"], sort=False):
@@ -230,7 +228,7 @@ def intervals(experiment: Experiment, results: Path) -> str:
                 "worst set": f"{by_set.idxmin()} {by_set.min():.2f}",
                 "mean length": f"{(cell.high - cell.low).mean():.3f}",
                 "lower end below one row": f"{(cell.low < 1e-3).mean():.2f}",
-                "RMSE": f"{np.sqrt((gap**2).mean()):.3f}",
+                "RMSE": f"{_rms(gap):.3f}",
                 "bias": f"{gap.mean():+.3f}",
                 "identified": f"{cell.identified.mean():.2f}",
                 "covered where identified": f"{cell.covers[cell.identified == 1].mean():.3f}",
@@ -239,7 +237,7 @@ def intervals(experiment: Experiment, results: Path) -> str:
     return markdown_table(lines)
 
 
-PRIORS = Kind(run, show, COLUMNS)
-BY_SETTING = Kind(run, by_setting, COLUMNS)
-INTERVALS = Kind(run, intervals, COLUMNS)
-COVERAGE = Kind(run, coverage, COLUMNS)
+PRIORS = _kind(beside_paper)
+BY_SETTING = _kind(by_setting)
+INTERVALS = _kind(intervals)
+COVERAGE = _kind(coverage)

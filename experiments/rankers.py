@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -87,12 +89,8 @@ def _resampled(sample: PNUSample, setting: Setting, seed: int) -> PNUSample:
     n_labeled = setting.n_positive + setting.n_negative
     hidden = round(setting.prior * setting.n_unlabeled)
     pools = [np.flatnonzero(sample.y_unlabeled == k) for k in (1, 0)]
-    chosen = np.concatenate(
-        [
-            rng.choice(pools[0], hidden),
-            rng.choice(pools[1], setting.n_unlabeled - hidden),
-        ]
-    )
+    sizes = (hidden, setting.n_unlabeled - hidden)
+    chosen = np.concatenate([rng.choice(*drawn) for drawn in zip(pools, sizes, strict=True)])
     rows = np.concatenate([np.arange(n_labeled), n_labeled + rng.permutation(chosen)])
     return sample._replace(
         X=sample.X[rows],
@@ -131,29 +129,53 @@ def _auc_cv(job: Job, sample: PNUSample) -> Rows:
     options["validation"] = _validation(job.methods[0])
     if job.data_set in TEXT:
         options["basis"] = "linear"
-    X, y = sample.X, np.where(sample.y == -1, np.nan, sample.y.astype(float))
+    X, y = sample.X, _labels(sample)
     if as_negative:
         keep = sample.y != 0
         X, y = X[keep], (sample.y[keep] == 1).astype(float)
+    with _timed() as times:
+        prior = prior_of(X, y, job)
+        model = AUCClassifierCV(prior=prior, verbose=False, random_state=job.seed, **options)
+        model.fit(X, y)
+    rankers = {
+        name: model if selection == options["selection"] else model.best_estimator_
+        for name, selection in selections.items()
+    }
+    chosen = _digits(model.best_params_)
+    return [_row(name, ranker, sample, times, chosen, prior) for name, ranker in rankers.items()]
+
+
+def _digits(parameters: dict[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.4g}") for name, value in parameters.items()}
+
+
+def _labels(sample: PNUSample) -> NDArray[np.float64]:
+    """1, 0, and NaN for unlabelled rows."""
+    return np.where(sample.y == -1, np.nan, sample.y.astype(float))
+
+
+@contextlib.contextmanager
+def _timed() -> Iterator[dict[str, float]]:
+    """What the block took, once it is done: "seconds" and "cpu_seconds"."""
+    times: dict[str, float] = {}
     start, cpu = time.perf_counter(), time.process_time()
-    prior = prior_of(X, y, job)
-    model = AUCClassifierCV(prior=prior, verbose=False, random_state=job.seed, **options)
-    model.fit(X, y)
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    rows = []
-    for name, selection in selections.items():
-        ranker = model if selection == options["selection"] else model.best_estimator_
-        rows.append(
-            {
-                "method": name,
-                "auc": _auc(ranker, sample),
-                "prior_used": "" if prior is None else prior,
-                "seconds": seconds,
-                "cpu_seconds": cpu,
-                "chosen": json.dumps({k: float(f"{v:.4g}") for k, v in model.best_params_.items()}),
-            }
-        )
-    return rows
+    yield times
+    times |= {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
+
+
+def _row(
+    name: str,
+    ranker: Any,
+    sample: PNUSample,
+    times: dict[str, float],
+    chosen: dict[str, Any],
+    prior: float | None = None,
+) -> dict[str, Any]:
+    X = sample.X_test
+    X = sparse.csr_matrix(X) if sparse.issparse(X) else X
+    auc = float(roc_auc_score(sample.y_test, ranker.decision_function(X)))
+    used = "" if prior is None else prior
+    return {"method": name, "auc": auc, "prior_used": used, "chosen": json.dumps(chosen), **times}
 
 
 def paper_grid(
@@ -185,26 +207,18 @@ def _auc_grid(job: Job, sample: PNUSample) -> Rows:
 
     The time is that of the prior, the grid and all choices together, the same in every row.
     """
-    X, y = sample.X, np.where(sample.y == -1, np.nan, sample.y.astype(float))
-    start, cpu = time.perf_counter(), time.process_time()
-    prior = prior_of(X, y, job)
-    assert prior is not None  # "prior" is required of this kind
-    grid = paper_grid(X, y, prior, job.data_set in TEXT, job.seed)
-    chosen = {
-        m.name: grid.choose(m.settings["selection"], _validation(m)).model for m in job.methods
-    }
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    X, y = sample.X, _labels(sample)
+    with _timed() as times:
+        prior = prior_of(X, y, job)
+        assert prior is not None  # "prior" is required of this kind
+        grid = paper_grid(X, y, prior, job.data_set in TEXT, job.seed)
+        models = {
+            m.name: grid.choose(m.settings["selection"], _validation(m)).model for m in job.methods
+        }
     sample = sample._replace(X_test=sample.X_test.astype(np.float64))
     return [
-        {
-            "method": name,
-            "auc": _auc(model, sample),
-            "prior_used": prior,
-            "seconds": seconds,
-            "cpu_seconds": cpu,
-            "chosen": json.dumps({k: float(f"{v:.4g}") for k, v in model.parameters.items()}),
-        }
-        for name, model in chosen.items()
+        _row(name, model, sample, times, _digits(model.parameters), prior)
+        for name, model in models.items()
     ]
 
 
@@ -237,18 +251,10 @@ def _baseline(job: Job, sample: PNUSample) -> Rows:
         baseline = baseline.on_text()
     if "grid" in method.settings:
         baseline = replace(baseline, grid=method.settings["grid"])
-    y = np.where(sample.y == -1, np.nan, sample.y.astype(float))
-    start, cpu = time.perf_counter(), time.process_time()
-    model = baseline.search(sample.X, random_state=job.seed).fit(sample.X, y)
-    return [
-        {
-            "method": method.name,
-            "seconds": time.perf_counter() - start,
-            "cpu_seconds": time.process_time() - cpu,
-            "auc": _auc(model, sample),
-            "chosen": json.dumps(getattr(model, "best_params_", {})),
-        }
-    ]
+    with _timed() as times:
+        search = baseline.search(sample.X, random_state=job.seed)
+        model = search.fit(sample.X, _labels(sample))
+    return [_row(method.name, model, sample, times, getattr(model, "best_params_", {}))]
 
 
 def _auto(job: Job, sample: PNUSample) -> Rows:
@@ -258,11 +264,10 @@ def _auto(job: Job, sample: PNUSample) -> Rows:
     share of positives there is.
     """
     (method,) = job.methods
-    y = np.where(sample.y == -1, np.nan, sample.y.astype(float))
-    start, cpu = time.perf_counter(), time.process_time()
-    prior = prior_of(sample.X, y, job)
-    model = AutoAUCClassifier(prior=prior, verbose=False, random_state=job.seed).fit(sample.X, y)
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    X, y = sample.X, _labels(sample)
+    with _timed() as times:
+        prior = prior_of(X, y, job)
+        model = AutoAUCClassifier(prior=prior, verbose=False, random_state=job.seed).fit(X, y)
     chances = model.predict_proba(sample.X[sample.y == -1])[:, 1]
     order = np.argsort(-model.decision_function(sample.X[sample.y == -1]), kind="stable")
     top = []
@@ -275,22 +280,7 @@ def _auto(job: Job, sample: PNUSample) -> Rows:
     ]
     weights = {m.name: round(m.weight, 3) for m in model.members_}
     chosen = {"weights": weights, "top": top, "curve": curve}
-    return [
-        {
-            "method": method.name,
-            "auc": _auc(model, sample),
-            "prior_used": "" if prior is None else prior,
-            "seconds": seconds,
-            "cpu_seconds": cpu,
-            "chosen": json.dumps(chosen),
-        }
-    ]
-
-
-def _auc(model: Any, sample: PNUSample) -> float:
-    X = sample.X_test
-    X = sparse.csr_matrix(X) if sparse.issparse(X) else X
-    return float(roc_auc_score(sample.y_test, model.decision_function(X)))
+    return [_row(method.name, model, sample, times, chosen, prior)]
 
 
 _KINDS = {"auc_cv": _auc_cv, "auc_grid": _auc_grid, "baseline": _baseline, "auto": _auto}

@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -46,19 +47,20 @@ class Wanted:
     settings: Sequence[str] = ()
     retry: bool = False  # failed rows too
 
+    def jobs(self, experiment: Experiment) -> list[Job]:
+        """The jobs of the experiment that are wanted, done or not."""
+        chosen = (self.trials, self.data_sets, self.methods, self.settings)
+        return list(experiment.jobs(kind_of(experiment).group, *chosen))
+
 
 def run(
     experiment: Experiment, results: Path = RESULTS, n_jobs: int = 2, wanted: Wanted | None = None
 ) -> Path:
     """Compute the missing rows of one experiment; return its results file."""
-    wanted, kind = wanted or Wanted(), kind_of(experiment)
-    jobs = list(
-        experiment.jobs(
-            kind.group, wanted.trials, wanted.data_sets, wanted.methods, wanted.settings
-        )
-    )
+    wanted = wanted or Wanted()
+    jobs = wanted.jobs(experiment)
     path = results / f"{experiment.rows_of}.csv"
-    with Store(path, kind.columns) as store:
+    with Store(path, kind_of(experiment).columns) as store:
         done = {"ok", "absent"} if wanted.retry else {"ok", "absent", "failed"}
         missing = [job for job in (_missing(job, store, done) for job in jobs) if job.methods]
         print(f"{experiment.name}: {len(jobs) - len(missing)} of {len(jobs)} jobs are done.")
@@ -131,6 +133,11 @@ def _register(experiment: Experiment, results: Path, n_jobs: int) -> str:
 def _run_jobs(jobs: list[Job], store: Store, run_name: str, n_jobs: int) -> None:
     """At most ``n_jobs`` jobs in flight, so that a dead worker leaves few suspects."""
     queue, progress = list(reversed(jobs)), _Progress(jobs)
+
+    def keep(job: Job, rows: list[dict[str, Any]], seconds: float) -> None:
+        _save(job, rows, store, run_name)
+        progress.step(job, rows, seconds)
+
     while queue:
         under_way: dict[Future[Any], Job] = {}
         try:
@@ -140,15 +147,11 @@ def _run_jobs(jobs: list[Job], store: Store, run_name: str, n_jobs: int) -> None
                         job = queue.pop()
                         under_way[pool.submit(run_job, job)] = job
                     for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                        rows, seconds = future.result()
-                        job = under_way.pop(future)
-                        _save(job, rows, store, run_name)
-                        progress.step(job, rows, seconds)
+                        found = future.result()
+                        keep(under_way.pop(future), *found)
         except BrokenProcessPool:  # a worker was killed, by lack of memory for instance
             for job in under_way.values():
-                rows, seconds = _run_alone(job)
-                _save(job, rows, store, run_name)
-                progress.step(job, rows, seconds)
+                keep(job, *_run_alone(job))
     progress.finish()
 
 
@@ -198,10 +201,7 @@ class _Progress:
     """Done, failed and time left, on stderr: in place in a terminal, a line a minute elsewhere."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
-        self.left: dict[str, int] = {}
-        for job in jobs:
-            kind = self._kind(job)
-            self.left[kind] = self.left.get(kind, 0) + 1
+        self.left = Counter(map(self._kind, jobs))
         self.total, self.done, self.failed = sum(self.left.values()), 0, 0
         self.spent: dict[str, tuple[float, int]] = {}
         self.start = self.shown = time.monotonic()

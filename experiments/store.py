@@ -10,6 +10,7 @@ without its newline, which the next run cuts off. So no row is lost, repeated or
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import fcntl
 import io
@@ -19,11 +20,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KEY", "Row", "Store", "add_run", "as_text", "read_rows"]
+__all__ = ["KEY", "Row", "Store", "add_run", "as_text", "identity", "read_rows"]
 
 KEY = ("experiment", "data_set", "setting", "method", "seed")
 
 Row = dict[str, str]
+
+
+def identity(row: Row) -> tuple[str, ...]:
+    """What tells a row of one configuration from every other."""
+    return (*(row[field] for field in KEY), row["fingerprint"])
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -35,7 +41,7 @@ def read_rows(path: Path) -> list[Row]:
     return list(csv.DictReader(io.StringIO(whole)))
 
 
-class Store:
+class Store(contextlib.AbstractContextManager["Store"]):
     """The results file of one experiment, open for appending by this process alone."""
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
@@ -56,11 +62,7 @@ class Store:
             self.close()
             raise
         self.rows = read_rows(path)
-        self._known = {self._identity(row): row for row in self.rows}
-
-    @staticmethod
-    def _identity(row: Row) -> tuple[str, ...]:
-        return (*(row[field] for field in KEY), row["fingerprint"])
+        self._known = {identity(row): row for row in self.rows}
 
     def _mend(self) -> None:
         """Cut off a line that a killed process left unfinished; write or check the header."""
@@ -89,21 +91,18 @@ class Store:
         lines = []
         for values in rows:
             row = {field: as_text(values.get(field, "")) for field in self.fields}
-            known = self._known.get(self._identity(row))
+            known = self._known.get(identity(row))
             if known is not None and known["status"] == "ok":
                 continue
             buffer = io.StringIO()
             csv.DictWriter(buffer, self.fields, lineterminator="\n").writerow(row)
             lines.append(buffer.getvalue())
-            self._known[self._identity(row)] = row
+            self._known[identity(row)] = row
             self.rows.append(row)
         self._write(lines)
 
     def close(self) -> None:
         os.close(self._file)  # releases the lock
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

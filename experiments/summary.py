@@ -9,22 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from experiments.config import Experiment, Method, Setting
 from experiments.store import Row, read_rows
 
 __all__ = [
-    *("NAMES", "PAPER", "Cell", "Printed"),
-    *(
-        "best_or_comparable",
-        "cells",
-        "finished",
-        "markdown_table",
-        "printed",
-        "rows_by_cell",
-        "write_csv",
-    ),
+    *("NAMES", "PAPER", "Cell", "Printed", "best_or_comparable", "cells", "finished"),
+    *("markdown_table", "paper_methods", "printed", "rows_by_cell", "share_below", "trials_of"),
+    "write_csv",
 ]
 
 PAPER = Path(__file__).with_name("paper")
@@ -150,17 +144,15 @@ def printed(experiment: Experiment) -> dict[tuple[str, Setting, str], Printed]:
         return {}
     with open(PAPER / experiment.paper, newline="") as file:
         lines = list(csv.DictReader(file))
-    found = {}
-    for data_set in experiment.data_sets:
-        for setting in experiment.settings:
-            for line in lines:
-                if _matches(line, data_set, setting):
-                    found[data_set, setting, line["method"]] = Printed(
-                        float(line["auc_percent"]),
-                        float(line["std_err"]),
-                        line["best_or_comparable"] == "1",
-                    )
-    return found
+    return {
+        (data_set, setting, line["method"]): Printed(
+            float(line["auc_percent"]), float(line["std_err"]), line["best_or_comparable"] == "1"
+        )
+        for data_set in experiment.data_sets
+        for setting in experiment.settings
+        for line in lines
+        if _matches(line, data_set, setting)
+    }
 
 
 def _matches(line: dict[str, Any], data_set: str, setting: Setting) -> bool:
@@ -170,6 +162,12 @@ def _matches(line: dict[str, Any], data_set: str, setting: Setting) -> bool:
         return False
     n_labeled = setting.n_positive + setting.n_negative
     return int(line.get("n_labeled", n_labeled)) == n_labeled
+
+
+def share_below(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Of each of ``a`` the share of ``b`` that is smaller, ties one half; the shape of ``a``."""
+    b = np.sort(b)
+    return np.asarray((np.searchsorted(b, a, "left") + np.searchsorted(b, a, "right")) / 2 / len(b))
 
 
 def trials_of(values: Iterable[Cell]) -> str:

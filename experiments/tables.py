@@ -53,12 +53,13 @@ class Table:
         return float(np.mean([c.mean for c in self.column(setting, method)]))
 
     def paper_mean(self, setting: Setting, name: str | None) -> float:
-        values = [
-            self.theirs[d, setting, name].mean
-            for d in self.experiment.data_sets
-            if name is not None and (d, setting, name) in self.theirs
-        ]
-        return float(np.mean(values)) if values else float("nan")
+        printed = self.printed(setting, name)
+        return float(np.mean([p.mean for p in printed.values()])) if printed else float("nan")
+
+    def printed(self, setting: Setting, name: str | None) -> dict[str, Printed]:
+        """What the paper prints of one of its methods, by data set; none of other methods."""
+        keys = {d: (d, setting, name or "") for d in self.experiment.data_sets}
+        return {d: self.theirs[key] for d, key in keys.items() if key in self.theirs}
 
 
 def make_table(experiment: Experiment, results: Path) -> Table:
@@ -150,8 +151,7 @@ def _paper_part(table: Table, setting: Setting) -> str:
     rivals = any(table.bold(d, setting) for d in table.experiment.data_sets)
     for m in methods:
         here = sum(m.name in table.bold(d, setting) for d in table.experiment.data_sets)
-        keys = [(d, setting, m.paper or "") for d in table.experiment.data_sets]
-        there = sum(table.theirs[k].best for k in keys if k in table.theirs)
+        there = sum(p.best for p in table.printed(setting, m.paper).values())
         run = any(c.n for c in table.column(setting, m.name))
         counts.append(f"{here if run and rivals else '–'} / {there}")
     lines.append(_line(["**best or comparable**", *counts, *([""] * len(extra))]))
@@ -168,17 +168,8 @@ def _totals(table: Table) -> str:
     for setting in table.experiment.settings:
         mean, theirs = table.mean(setting, ours.name), table.paper_mean(setting, ours.paper)
         near, total = within(table, setting, TOLERANCE)
-        lines.append(
-            _line(
-                [
-                    setting.key,
-                    _show(mean),
-                    _show(theirs),
-                    _show(mean - theirs, "+.1f"),
-                    f"{near} of {total}",
-                ]
-            )
-        )
+        shown = [_show(mean), _show(theirs), _show(mean - theirs, "+.1f")]
+        lines.append(_line([setting.key, *shown, f"{near} of {total}"]))
     return "\n".join(lines)
 
 
@@ -186,11 +177,9 @@ def within(table: Table, setting: Setting, tolerance: float) -> tuple[int, int]:
     """Data sets on which ours is within ``tolerance`` points of the paper's number, or above it
     by less, and data sets with both numbers."""
     (ours, *_) = paper_methods(table.experiment)
-    gaps = []
-    for d in table.experiment.data_sets:
-        key = (d, setting, ours.paper or "")
-        if key in table.theirs and table.cell(d, setting, ours.name).n:
-            gaps.append(abs(table.cell(d, setting, ours.name).mean - table.theirs[key].mean))
+    printed = table.printed(setting, ours.paper)
+    run = {d: cell for d in printed if (cell := table.cell(d, setting, ours.name)).n}
+    gaps = [abs(cell.mean - printed[d].mean) for d, cell in run.items()]
     return sum(gap <= tolerance for gap in gaps), len(gaps)
 
 
@@ -213,18 +202,12 @@ def _extra_part(table: Table) -> str:
 
 
 def _mean_and_gap(table: Table, setting: Setting, method: str, reference: str) -> str:
-    pairs = [
-        (ours.mean, theirs.mean)
-        for ours, theirs in zip(
-            table.column(setting, method), table.column(setting, reference), strict=True
-        )
-        if ours.n and theirs.n
-    ]
+    columns = (table.column(setting, name) for name in (method, reference))
+    pairs = [(a.mean, b.mean) for a, b in zip(*columns, strict=True) if a.n and b.n]
     if not pairs:
         return "not run"
     means, others = np.array(pairs).T
-    total = len(table.experiment.data_sets)
-    sets = "" if len(pairs) == total else f"; {len(pairs)} sets"
+    sets = "" if len(pairs) == len(table.experiment.data_sets) else f"; {len(pairs)} sets"
     if method == reference:
         return f"{means.mean():.1f}{sets}"
     gaps = means - others

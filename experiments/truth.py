@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from experiments.config import Experiment, Job, Setting
 from experiments.kinds import Kind
 from experiments.store import Row
-from experiments.summary import finished, markdown_table
+from experiments.summary import finished, markdown_table, share_below
 from experiments.truth_tables import TABLES
 from pnuauc.datasets import load, sample_pnu
 from pnuauc.metrics import auc_estimate
@@ -98,13 +98,7 @@ def table_of(name: str, setting: Setting, trial: int) -> Table | None:
 
 def _auc(positive: NDArray[Any], negative: NDArray[Any]) -> tuple[float, float]:
     """Share of pairs won, and its standard error."""
-
-    def below(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-        b = np.sort(b)
-        wins = np.searchsorted(b, a, "left") + np.searchsorted(b, a, "right")
-        return np.asarray(wins / 2 / len(b))
-
-    f, g = below(positive, negative), below(negative, positive)
+    f, g = share_below(positive, negative), share_below(negative, positive)
     return float(f.mean()), float(np.sqrt(f.var() / len(f) + g.var() / len(g)))
 
 
@@ -187,11 +181,12 @@ def _chances(stated: NDArray[Any] | None, hidden: NDArray[Any]) -> str:
 
 def _alternatives(study: Any) -> dict[str, Any]:
     """Other intervals for the same AUC: by each method, and DeLong's as one would take it."""
-    out: dict[str, Any] = {}
     methods = study.findings.get("auc_methods") or {}
-    for name in ("pn", "pu", "combined"):
-        for end in ("low", "high"):
-            out[f"{name}_{end}"] = methods.get(name, {}).get(end, "")
+    out = {
+        f"{name}_{end}": methods.get(name, {}).get(end, "")
+        for name in ("pn", "pu", "combined")
+        for end in ("low", "high")
+    }
     held = study.held_out
     if held is not None and held.roles.n_positive and held.roles.n_negative:
         plain = auc_estimate(held.roles, held.scores, method="pn")
@@ -202,17 +197,14 @@ def _alternatives(study: Any) -> dict[str, Any]:
 
 def _stated(findings: dict[str, Any]) -> dict[str, Any]:
     """Every number that the report states, with its interval."""
-    out: dict[str, Any] = {}
-    auc, prior, review = (findings.get(k) or {} for k in ("auc", "prior", "review"))
-    for name in ("value", "low", "high", "method"):
-        out[f"auc_{name}"] = auc.get(name, "")
-    for name in ("value", "low", "high", "told"):
-        out[f"prior_{name}"] = prior.get(name, "")
-    for name in ("value", "low", "high"):
-        out[f"top_{name}"] = review.get("expected", {}).get(name, "")
-    out["top_told"] = review.get("told", "")
-    out["identical"] = (findings.get("copies") or {}).get("identical", "")
-    return out
+    auc, prior, review, copies = (
+        findings.get(k) or {} for k in ("auc", "prior", "review", "copies")
+    )
+    top = {**review.get("expected", {}), "told": review.get("told", "")}
+    out = {f"auc_{k}": auc.get(k, "") for k in ("value", "low", "high", "method")}
+    for name, found in (("prior", prior), ("top", top)):
+        out |= {f"{name}_{k}": found.get(k, "") for k in ("value", "low", "high", "told")}
+    return {**out, "identical": copies.get("identical", "")}
 
 
 # --- the table ----------------------------------------------------------------------------------
@@ -272,16 +264,17 @@ def show(experiment: Experiment, results: Path) -> str:
     """Every version by labels; widths beside those of other intervals; then by set."""
     rows = finished(experiment, results)
     versions = {m.name: [r for r in rows if r["method"] == m.name] for m in experiment.methods}
-    parts = [markdown_table(_lines(versions, "labels", GROUPS))]
+    every = markdown_table(_lines(versions, "labels", GROUPS))
     del versions["before"]
-    parts += ["Other intervals for the same AUCs, where both are stated:"]
-    parts += [markdown_table(_beside(versions))]
-    parts += ["Unlabelled rows by the probability that is stated of each, stacked tables left out:"]
-    parts += [markdown_table(_by_chance(versions))]
-    parts += ["By setting, stacked tables left out:"]
-    parts += [markdown_table(_by_setting(experiment, versions))]
-    parts += ["By set, 10 positives or more:", markdown_table(_by_set(versions))]
-    return "\n\n".join(parts)
+    tables = {
+        "Other intervals for the same AUCs, where both are stated:": _beside(versions),
+        "Unlabelled rows by the probability that is stated of each, stacked tables left out:": (
+            _by_chance(versions)
+        ),
+        "By setting, stacked tables left out:": _by_setting(experiment, versions),
+        "By set, 10 positives or more:": _by_set(versions),
+    }
+    return "\n\n".join([every, *(f"{k}\n\n{markdown_table(v)}" for k, v in tables.items())])
 
 
 def _lines(
@@ -292,62 +285,64 @@ def _lines(
 ) -> list[dict[str, object]]:
     """A line for each group and version that has rows; of its numbers those ``kept``, or all."""
     lines: list[dict[str, object]] = []
+    for name, version, part in _parts(versions, groups):
+        line = line_of(part)
+        lines.append({column: name, "version": version} | {k: line[k] for k in kept or line})
+    return lines
+
+
+def _parts(
+    versions: dict[str, list[Row]], groups: dict[str, Callable[[Row], bool]]
+) -> Iterator[tuple[str, str, list[Row]]]:
+    """(group, version, rows) wherever there are rows."""
     for name, belongs in groups.items():
         for version, rows in versions.items():
-            part = [r for r in rows if belongs(r)]
-            if part:
-                line = line_of(part)
-                lines.append(
-                    {column: name, "version": version} | {k: line[k] for k in kept or line}
-                )
-    return lines
+            if part := [r for r in rows if belongs(r)]:
+                yield name, version, part
 
 
 def _beside(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
     """Coverage and width of each interval and of the stated one, on the same fits."""
     lines: list[dict[str, object]] = []
-    for name, belongs in GROUPS.items():
-        for version, rows in versions.items():
-            part = [r for r in rows if belongs(r)]
-            for other in ("pn", "pu", "combined", "plain"):
-                low, high, own_low, own_high, truth = _numbers(
-                    part, f"{other}_low", f"{other}_high", "auc_low", "auc_high", "true_auc"
-                )
-                if not len(low):
-                    continue
-                shares = [
-                    100 * np.mean((ends[0] <= truth) & (truth <= ends[1]))
-                    for ends in ((low, high), (own_low, own_high))
-                ]
-                width, own_width = (high - low).mean(), (own_high - own_low).mean()
-                lines.append(
-                    {"labels": name, "version": version, "interval": other, "fits": len(low)}
-                    | {"covers %": f"{shares[0]:.0f}", "width": f"{width:.3f}"}
-                    | {"stated covers %": f"{shares[1]:.0f}"}
-                    | {"stated width over its": f"{own_width / width:.2f}"}
-                )
+    for name, version, part in _parts(versions, GROUPS):
+        for other in ("pn", "pu", "combined", "plain"):
+            low, high, own_low, own_high, truth = _numbers(
+                part, f"{other}_low", f"{other}_high", "auc_low", "auc_high", "true_auc"
+            )
+            if not len(low):
+                continue
+            shares = [
+                100 * np.mean((ends[0] <= truth) & (truth <= ends[1]))
+                for ends in ((low, high), (own_low, own_high))
+            ]
+            width, own_width = (high - low).mean(), (own_high - own_low).mean()
+            lines.append(
+                {"labels": name, "version": version, "interval": other, "fits": len(low)}
+                | {"covers %": f"{shares[0]:.0f}", "width": f"{width:.3f}"}
+                | {"stated covers %": f"{shares[1]:.0f}"}
+                | {"stated width over its": f"{own_width / width:.2f}"}
+            )
     return lines
 
 
 def _by_chance(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
     """Stated probability and share of positives, bin by bin, over all fits of a group."""
     lines: list[dict[str, object]] = []
-    for name, belongs in GROUPS.items():
-        for version, rows in versions.items():
-            texts = [r["chances"] for r in rows if belongs(r) and _alone(r) and r.get("chances")]
-            if not texts:
-                continue
-            counts = np.array([[part.split() for part in text.split(";")] for text in texts], float)
-            for k, (n, total, hits) in enumerate(counts.sum(axis=0)):
-                if n:
-                    of_fits = counts[counts[:, k, 0] > 0, k]
-                    over = (of_fits[:, 2] - of_fits[:, 1]).std() * np.sqrt(len(of_fits)) / n
-                    lines.append(
-                        {"labels": name, "version": version}
-                        | {"probability": f"{_EDGES[k]:g} to {_EDGES[k + 1]:g}", "rows": int(n)}
-                        | {"stated": f"{total / n:.3f}", "positives": f"{hits / n:.3f}"}
-                        | {"error of that": f"{over:.3f}"}
-                    )
+    for name, version, rows in _parts(versions, GROUPS):
+        texts = [r["chances"] for r in rows if _alone(r) and r.get("chances")]
+        if not texts:
+            continue
+        counts = np.array([[part.split() for part in text.split(";")] for text in texts], float)
+        for k, (n, total, hits) in enumerate(counts.sum(axis=0)):
+            if n:
+                of_fits = counts[counts[:, k, 0] > 0, k]
+                over = (of_fits[:, 2] - of_fits[:, 1]).std() * np.sqrt(len(of_fits)) / n
+                lines.append(
+                    {"labels": name, "version": version}
+                    | {"probability": f"{_EDGES[k]:g} to {_EDGES[k + 1]:g}", "rows": int(n)}
+                    | {"stated": f"{total / n:.3f}", "positives": f"{hits / n:.3f}"}
+                    | {"error of that": f"{over:.3f}"}
+                )
     return lines
 
 
@@ -356,18 +351,15 @@ _KEPT = ("fits", "AUC covers %", "AUC width", "prior covers %", "top 20 covers %
 
 
 def _by_setting(experiment: Experiment, versions: dict[str, list[Row]]) -> list[dict[str, object]]:
-    def of(key: str) -> Callable[[Row], bool]:
-        return lambda r: r["setting"] == key and _alone(r)
-
-    return _lines(versions, "setting", {s.key: of(s.key) for s in experiment.settings}, _KEPT)
+    keys = [s.key for s in experiment.settings]
+    groups = {key: lambda r, key=key: r["setting"] == key and _alone(r) for key in keys}
+    return _lines(versions, "setting", groups, _KEPT)
 
 
 def _by_set(versions: dict[str, list[Row]]) -> list[dict[str, object]]:
-    def of(name: str) -> Callable[[Row], bool]:
-        return lambda r: r["data_set"] == name and _count(r, "P") >= 10
-
     names = sorted({r["data_set"] for rows in versions.values() for r in rows})
-    return _lines(versions, "set", {name: of(name) for name in names}, _KEPT)
+    groups = {n: lambda r, name=n: r["data_set"] == name and _count(r, "P") >= 10 for n in names}
+    return _lines(versions, "set", groups, _KEPT)
 
 
 TRUTH = Kind(run, show, STATED)

@@ -39,7 +39,7 @@ def fit_pn(p: Array, n: Array, ridge: float = 0.1) -> tuple[Array, Array, float]
     """Minimiser of the empirical PN risk, squared loss: (H + ridge I) w = h in the basis."""
     rows = np.concatenate([p, n])
     width = float(np.median(pdist(rows)))
-    f_p, f_n = (np.exp(-cdist(a, rows, "sqeuclidean") / (2 * width**2)) for a in (p, n))
+    f_p, f_n = (_features(a, rows, width) for a in (p, n))
     d = f_p.mean(0) - f_n.mean(0)
     h = np.cov(f_p.T, bias=True) + np.cov(f_n.T, bias=True) + np.outer(d, d)
     return np.linalg.solve(h + ridge * np.eye(len(rows)), d), rows, width
@@ -58,8 +58,12 @@ def scores_of(job: Job) -> tuple[Array, Array]:
         p, n = (rng.permutation(np.flatnonzero(y == k)) for k in (1, 0))
     coef, centres, width = fit_pn(X[p[: sizes[0]]], X[n[: sizes[1]]])
     rest = [rows[k : k + reference] for rows, k in ((p, sizes[0]), (n, sizes[1]))]
-    f_p, f_n = (np.exp(-cdist(X[r], centres, "sqeuclidean") / (2 * width**2)) for r in rest)
+    f_p, f_n = (_features(X[r], centres, width) for r in rest)
     return f_p @ coef, f_n @ coef
+
+
+def _features(rows: Array, centres: Array, width: float) -> Array:
+    return np.exp(-cdist(rows, centres, "sqeuclidean") / (2 * width**2))
 
 
 def _sizes(setting: Setting) -> dict[str, Any]:

@@ -114,14 +114,15 @@ def calibration_curve(calibration, i):
 
 
 def test_places_of_refits_count_for_less():
-    """With so many labels that refits lack nothing, 7 places of theirs are worth four."""
+    """With so many labels that refits lack nothing, three places of theirs are worth two; of one
+    class alone seven are worth four."""
     rng = np.random.default_rng(0)
     positive, negative = rng.random(8) ** 0.3, rng.random(12)
-    prior = ClassPrior.known(0.2)
-    own = calibrate(np.tile(positive, 20), np.tile(negative, 20), prior)
-    held_out = calibrate(np.tile(positive, 35), np.tile(negative, 35), prior, n_rarer=10**14)
-    places = np.linspace(0.01, 0.999, 50)
-    np.testing.assert_allclose(held_out.probability(places), own.probability(places), rtol=1e-4)
+    prior, places = ClassPrior.known(0.2), np.linspace(0.01, 0.999, 50)
+    for others, times in ((negative, 30), (np.empty(0), 35)):
+        own = calibrate(np.tile(positive, 20), np.tile(others, 20), prior)
+        held_out = calibrate(np.tile(positive, times), np.tile(others, times), prior, 10**14)
+        np.testing.assert_allclose(held_out.probability(places), own.probability(places), rtol=1e-3)
 
 
 def test_a_place_that_counts_twice_is_two_places():
@@ -162,19 +163,20 @@ def test_every_curve_grows(prior, n_rarer):
     shift, miss, beside = map(
         np.array, zip(*itertools.product(shifts, missed, passed), strict=True)
     )
-    for more, fewer in _calibration._gains(n_rarer):
+    for more, fewer in _calibration._gains(n_rarer, False) + _calibration._gains(n_rarer, True):
         curves = _calibration._curves(prior, more * shift, fewer * miss, fewer * beside)
         assert np.diff(curves, axis=1).min() > -1e-9
 
 
 @pytest.mark.parametrize(("n_rarer", "felt"), [(5, 1.0), (50, 1.0), (200, 0.5)])
-def test_the_whole_model_may_be_worse_than_its_folds(n_rarer, felt):
-    """The shift is .9, 1.1 or 1.3 times, exceptions 1, .5 or .2; half of it with 200 rows."""
-    shift = [1 - 0.1 * felt, 1 + 0.1 * felt, 1 + 0.3 * felt]
+def test_the_whole_model_may_be_better_than_its_folds(n_rarer, felt):
+    """The shift is 1, 1.1 or 1.3 times, exceptions 1, .5 or .2; half of it with 200 rows. With one
+    class labelled it may also be worse: .9 in place of 1."""
     exceptions = [1.0, 1 - 0.5 * felt, 1 - 0.8 * felt]
-    wanted = list(zip(shift, exceptions, strict=True))
-    np.testing.assert_allclose(_calibration._gains(n_rarer), wanted)
-    assert _calibration._gains(None) == [(1.0, 1.0)]
+    for both, least in ((True, 1.0), (False, 1 - 0.1 * felt)):
+        wanted = list(zip([least, 1 + 0.1 * felt, 1 + 0.3 * felt], exceptions, strict=True))
+        np.testing.assert_allclose(_calibration._gains(n_rarer, both), wanted)
+        assert _calibration._gains(None, both) == [(1.0, 1.0)]
 
 
 def test_counts_hold_where_a_few_positives_are_certain():

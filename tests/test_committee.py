@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -473,7 +474,11 @@ def test_held_out_scores_of_noise_are_noise():
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((160, 4)), np.repeat([1, 0, -1], [20, 20, 120])
         model = AutoAUCClassifier(
-            prior=0.3, members=["kernels", "processes"], unlabeled_label=-1, random_state=seed
+            prior=0.3,
+            members=["kernels", "processes"],
+            cv=3,
+            unlabeled_label=-1,
+            random_state=seed,
         )
         found.append(model.fit(X, y).members_[0].auc_with)
     # the AUC of 20 and 20 rows scatters by .09: 2.5 standard errors of 40 draws
@@ -481,7 +486,7 @@ def test_held_out_scores_of_noise_are_noise():
 
 
 def test_a_fold_is_weighed_by_the_others():
-    """Row k of the weights is what the rows of other folds give, by hand; k's labels are unseen."""
+    """Own weights, a member on trial by the rows of other folds, by hand; k's labels are unseen."""
     rng = np.random.default_rng(0)
     codes = np.tile(np.array([1, 0, 0, -1], dtype=np.int8), 30)
     fold = np.repeat(np.arange(3), 40)
@@ -491,16 +496,20 @@ def test_a_fold_is_weighed_by_the_others():
     situation = Situation(30, 60, 30, 3, False)
     known = ClassPrior.known(0.2)
     whole, _ = weigh(members, held_out, situation, known)
-    apart = weigh_apart(members, held_out, situation, known, whole)
+    apart = weigh_apart(members, held_out, situation, known)
     other = codes.copy()
     other[fold == 1] = np.where(codes[fold == 1] == 1, 0, np.where(codes[fold == 1] == 0, 1, -1))
     swapped = HeldOut(other, scores, fold, held_out.reference)
-    np.testing.assert_allclose(
-        weigh_apart(members, swapped, situation, known, whole)[1], apart[1], rtol=1e-12
-    )
+    np.testing.assert_array_equal(weigh_apart(members, swapped, situation, known)[1], apart[1])
     rest = fold != 1
     alone = HeldOut(codes[rest], scores[rest], fold[rest], held_out.reference)
-    np.testing.assert_allclose(weigh(members, alone, situation, known)[0], apart[1], rtol=1e-12)
+    assert apart[1, :2].tolist() == [1.0, 1.0]  # those do not lean, whatever the other folds say
+    assert apart[1, 2] == trial_weight(alone, np.ones(3), 2, known)
+    many = replace(situation, n_positive=400, n_negative=400)
+    np.testing.assert_allclose(
+        weigh_apart(members, held_out, many, known)[1], learned_weights(alone), rtol=1e-12
+    )
+    np.testing.assert_array_equal(weigh_apart(members[:1], held_out, many, known), np.ones((3, 1)))
     assert not np.allclose(apart[1], whole)
     # places: of fold 1's positives among fold 1's reference, both by fold 1's weights
     total = (scores * apart[1]).sum(axis=1)
@@ -522,7 +531,7 @@ def test_a_fold_is_weighed_by_the_others():
     # a class that is in one fold only: nothing to weigh by without it
     lonely = np.where(fold == 2, codes, np.where(codes == 1, 0, codes)).astype(np.int8)
     kept = HeldOut(lonely, scores, fold, held_out.reference)
-    np.testing.assert_array_equal(weigh_apart(members, kept, situation, known, whole)[2], whole)
+    np.testing.assert_array_equal(weigh_apart(members, kept, situation, known)[2], np.ones(3))
 
 
 def test_trial_weight_by_hand():

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse, stats
 from scipy.spatial.distance import cdist
 
+from pnuauc._design import joined
 from pnuauc._prior import ClassPrior
 from pnuauc.labels import Roles
 from pnuauc.priors import (
@@ -35,8 +36,8 @@ from pnuauc.priors._binormal import (
     rank_counts,
 )
 from pnuauc.priors._conversion import prior_in_rows
+from pnuauc.priors._distances import gaussian, median_distance
 from pnuauc.priors._fit_test import _groups, _mixture_statistic, fit_test
-from pnuauc.priors._kernels import gaussian, median_distance, stack
 
 # --- distances ------------------------------------------------------------------------------------
 
@@ -84,7 +85,7 @@ def test_centring_takes_the_common_mean_away():
 def test_features_and_the_median_distance(kind):
     A, B, a, b = two_samples(kind)
     both = np.concatenate([A, B])
-    stacked = stack(a, b)
+    stacked = joined([a, b])
     assert stacked.shape == (89, 3)
     np.testing.assert_array_equal(np.asarray(sparse.csr_matrix(stacked).toarray()), both)
     pairs = cdist(both, both)[np.triu_indices(89, 1)]

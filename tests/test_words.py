@@ -143,7 +143,8 @@ def test_warnings_name_the_line_that_called_the_package():
     missing = np.where(codes == 1, 1.0, np.nan)
     same = np.random.default_rng(1).standard_normal((160, 3))  # one law: no prior can be told
     three = np.repeat([1.0, 0.0, np.nan], [30, 30, 100])
-    stopped = AUCClassifier(prior=0.2, loss="logistic", max_iter=1)
+    stopped = AUCClassifier(prior=0.2, loss="logistic", max_iter=1, random_state=0)
+    doubted = PlacementPrior(on_unidentified="warn", random_state=0)
     for warned, call in (
         (LabelReadingWarning, lambda: read_roles(codes)),
         (LabelReadingWarning, lambda: auc_estimate(codes, X[:, 0], 0.1)),
@@ -152,7 +153,7 @@ def test_warnings_name_the_line_that_called_the_package():
         (CorrectionWarning, lambda: AUCClassifier(prior=0.9, random_state=0).fit(X, missing)),
         (ConvergenceWarning, lambda: stopped.fit(same, three)),
         (PnuaucWarning, lambda: AUCClassifier(random_state=0).fit(same, three)),
-        (PnuaucWarning, lambda: PlacementPrior(on_unidentified="warn").fit(same, three)),
+        (PnuaucWarning, lambda: doubted.fit(same, three)),
     ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -10,27 +10,17 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 
-from pnuauc._centers import (
-    first_centers,
-    gaussian_exponents,
-    median_distance,
-    sample_centers,
-)
-from pnuauc._ranges import check_range, finite
+from pnuauc._centers import first_centers, gaussian_exponents, median_distance, sample_centers
+from pnuauc._ranges import check_range, finite, read_rows
 
 __all__ = [
     "BASES",
@@ -77,9 +67,28 @@ class _ScaleMixin:
         return self
 
 
-class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
+class _Basis(_ScaleMixin, TransformerMixin, BaseEstimator):
+    """A feature map of ours: a transformer of dense or CSR rows, in their precision."""
+
+    @abstractmethod
+    def features(self, X: Any) -> Any:
+        """``transform`` without validation, for rows that were validated already."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+_Made = TypeVar("_Made", bound="_CenterBasis")
+
+
+class _CenterBasis(_Basis):
     """Shared by the bases that are built on centres: choose them, remember them."""
 
+    n_centers: int
+    centers: ArrayLike | None
     random_state: Any
 
     @property
@@ -87,16 +96,18 @@ class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
         """Features per scale."""
         return int(self.centers_.shape[0])
 
-    def _restore(self, centers: Any) -> None:
-        self.centers_, self.n_features_in_ = centers, int(centers.shape[1])
+    def _with_centers(self: _Made, centers: Any) -> _Made:
+        """Fitted to these centres, as far as centres go."""
+        self.n_centers, self.centers_ = centers.shape[0], centers
+        self.n_features_in_ = int(centers.shape[1])
+        return self
 
-    def _fit_centers(
-        self, X: Any, sample_weight: ArrayLike | None, n_centers: int, centers: Any
-    ) -> Any:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    def _fit_centers(self, X: Any, sample_weight: ArrayLike | None) -> Any:
+        X = read_rows(self, X)
         check_range(X)
-        if centers is not None:
-            fixed = centers if sparse.issparse(centers) else np.asarray(centers, dtype=X.dtype)
+        if self.centers is not None:
+            given: Any = self.centers
+            fixed = given if sparse.issparse(given) else np.asarray(given, dtype=X.dtype)
             if fixed.ndim != 2 or fixed.shape[1] != X.shape[1]:
                 raise ValueError(
                     f"centers must have shape (n_centers, {X.shape[1]}), as X has "
@@ -104,33 +115,22 @@ class _CenterBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
                 )
             self.centers_ = fixed
         else:
-            if n_centers < 1:
-                raise ValueError(f"The number of centres must be at least 1, got {n_centers}.")
+            if self.n_centers < 1:
+                raise ValueError(f"The number of centres must be at least 1, got {self.n_centers}.")
             weight = check_weights(sample_weight, X)
-            self.centers_ = sample_centers(X, n_centers, self.random_state, weight)
+            self.centers_ = sample_centers(X, self.n_centers, self.random_state, weight)
         return X
-
-    @abstractmethod
-    def features(self, X: Any) -> NDArray[Any]:
-        """``transform`` for rows that were validated already."""
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Rows -> features: (n, d) -> (n, number of features), in the precision of X."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return finite(self.features(X), "The features")
+        return finite(self.features(read_rows(self, X, reset=False)), "The features")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         check_is_fitted(self)
         prefix = type(self).__name__.lower()
-        names = [f"{prefix}{i}" for i in range(self.centers_.shape[0])]
+        names = [f"{prefix}{i}" for i in range(self.n_features)]
         return np.asarray(names, dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 @dataclass(eq=False, repr=False)
@@ -171,14 +171,13 @@ class GaussianBasis(_CenterBasis):
     @classmethod
     def from_parts(cls, centers: Any, width: float) -> GaussianBasis:
         """A fitted basis from its centres, shape (b, d), and its width."""
-        basis = cls(centers.shape[0], float(width))
-        basis._restore(centers)
+        basis = cls(width=float(width))._with_centers(centers)
         basis.width_ = float(width)
         return basis
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> GaussianBasis:
         """Choose the centres and the width; ``y`` is ignored."""
-        X = self._fit_centers(X, sample_weight, self.n_centers, self.centers)
+        X = self._fit_centers(X, sample_weight)
         factor, relative = parse_width(self.width)
         self.width_ = factor
         if relative:
@@ -186,7 +185,6 @@ class GaussianBasis(_CenterBasis):
         return self
 
     def features(self, X: Any) -> NDArray[Any]:
-        """``transform`` without validation, for rows that were validated already."""
         out = gaussian_exponents(X, self.centers_, self.width_)
         np.exp(out, out=out)
         return out
@@ -226,14 +224,13 @@ class MultiscaleBasis(_CenterBasis):
     def from_parts(cls, centers: Any, widths: ArrayLike) -> MultiscaleBasis:
         """A fitted basis from its centres, shape (b, d), and its widths, shape (k,)."""
         values = np.array(widths, dtype=np.float64)
-        basis = cls(centers.shape[0], values.tolist())
-        basis._restore(centers)
+        basis = cls(widths=values.tolist())._with_centers(centers)
         basis.widths_ = values
         return basis
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> MultiscaleBasis:
         """Choose the centres and the widths; ``y`` is ignored."""
-        X = self._fit_centers(X, sample_weight, self.n_centers, self.centers)
+        X = self._fit_centers(X, sample_weight)
         parsed = [parse_width(width) for width in self.widths]
         if not parsed:
             raise ValueError("widths must name at least one width.")
@@ -336,24 +333,20 @@ class LinearKernelBasis(_CenterBasis):
     @classmethod
     def from_parts(cls, centers: Any) -> LinearKernelBasis:
         """A fitted basis from its centres, shape (b, d)."""
-        basis = cls(centers.shape[0])
-        basis._restore(centers)
-        return basis
+        return cls()._with_centers(centers)
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> LinearKernelBasis:
         """Choose the centres; ``y`` is ignored."""
-        self._fit_centers(X, sample_weight, self.n_centers, self.centers)
+        self._fit_centers(X, sample_weight)
         return self
 
     def features(self, X: Any) -> NDArray[Any]:
-        """``transform`` without validation, for rows that were validated already."""
-        out: NDArray[Any] = safe_sparse_dot(X, self.centers_.T, dense_output=True)
-        return out
+        return np.asarray(safe_sparse_dot(X, self.centers_.T, dense_output=True))
 
 
-class IdentityBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
+class IdentityBasis(_Basis):
     """phi(x) = x: linear models in the d features themselves. CSR rows stay CSR."""
 
     row_sized = True
@@ -372,18 +365,15 @@ class IdentityBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> IdentityBasis:
         """Remember the number of features; ``y`` is ignored."""
-        validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        read_rows(self, X)
         return self
 
     def transform(self, X: Any) -> Any:
         """Return the rows as they are."""
         check_is_fitted(self)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        return read_rows(self, X, reset=False)
 
     def features(self, X: Any) -> Any:
-        """``transform`` without validation, for rows that were validated already."""
         return X
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -391,18 +381,10 @@ class IdentityBasis(_ScaleMixin, TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = input_features
+        names = getattr(self, "feature_names_in_", input_features)
         if names is None:
             names = [f"x{i}" for i in range(self.n_features_in_)]
         return np.asarray(names, dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 #: Names that ``AUCClassifier(basis=...)`` understands.

@@ -6,14 +6,15 @@ distances and principal axes as 40 numbers, and rare levels most of all.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._arrays import Floats, Mask
+
 __all__ = ["category_weights", "find_categories"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Rows that are looked at, evenly spaced; least share of them that has a level of a category.
 _ROWS, _SHARE = 20_000, 0.5
@@ -73,7 +74,7 @@ def find_categories(X: NDArray[Any]) -> list[list[int]]:
     return [columns for columns, _ in found.whole]
 
 
-def _at_most_two(X: NDArray[Any]) -> NDArray[np.bool_]:
+def _at_most_two(X: NDArray[Any]) -> Mask:
     """Columns whose first rows do not rule it out, shape (d,): most numbers are seen at once."""
     if not len(X):
         return np.ones(X.shape[1], dtype=bool)
@@ -86,12 +87,12 @@ class _Categories:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.whole: list[tuple[list[int], NDArray[np.bool_]]] = []
-        self.run: list[tuple[int, NDArray[np.bool_]]] = []
+        self.whole: list[tuple[list[int], Mask]] = []
+        self.run: list[tuple[int, Mask]] = []
         #: Whether the run follows the last category without another column between.
         self.follows = False
 
-    def take(self, j: int, has: NDArray[np.bool_]) -> None:
+    def take(self, j: int, has: Mask) -> None:
         """One more column: those before the last that shares a row with it are a piece."""
         clashes = [place for place, (_, level) in enumerate(self.run) if (level & has).any()]
         self._cut(clashes[-1] + 1 if clashes else 0)

@@ -10,6 +10,8 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from pnuauc._ranges import ALL_EQUAL
+
 __all__ = [
     "first_centers",
     "gaussian_exponents",
@@ -85,10 +87,7 @@ def median_distance(
     distances = squared_distances(rows, rows)[np.triu_indices(rows.shape[0], k=1)]
     median = float(np.sqrt(np.median(distances))) if len(distances) else 0.0
     if median <= 0:
-        raise ValueError(
-            "All rows are identical: no feature varies, so there is nothing to rank by. "
-            "Give at least one column that differs between rows."
-        )
+        raise ValueError(ALL_EQUAL)
     return median
 
 

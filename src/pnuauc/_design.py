@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._arrays import Floats, Indices
 from pnuauc._basis import IdentityBasis
 from pnuauc._moments import Moments, moments_of
 from pnuauc._rows import ArrayRows, Block, Rows, SomeRows, array_rows, block_length, count_rows
@@ -53,7 +54,7 @@ class Design:
     def of(
         cls,
         X: Any,
-        index: Mapping[str, NDArray[np.intp]],
+        index: Mapping[str, Indices],
         basis: Any,
         weight: NDArray[Any] | None = None,
         n_threads: int = 1,
@@ -62,32 +63,18 @@ class Design:
         return cls(array_rows(X, index, basis, weight, n_threads=n_threads), basis)
 
     @functools.cached_property
-    def weights(self) -> dict[str, NDArray[np.float64] | None]:
+    def weights(self) -> dict[str, Floats | None]:
         """Weights of each role's rows, shape (n,), None where none were given."""
         return {
             role: joined(rows.map(lambda block: block.weight)) for role, rows in self.rows.items()
         }
 
-    @property
-    def matrix_free(self) -> bool:
-        """Whether moments keep the rows instead of a b x b scatter."""
-        return is_matrix_free(self.basis)
-
-    @property
-    def few(self) -> bool:
-        """Whether there are few enough features for a b x b matrix."""
-        return bool(self.n_features <= MATRIX_FREE_ABOVE)
-
     def moments(self) -> dict[str, Moments]:
         """Moments of the features by role, in one pass over the rows."""
-        if self.matrix_free:
-            return {
-                role: Moments.matrix_free(
-                    joined(rows.map(lambda block: block.X)), self.weights[role]
-                )
-                for role, rows in self.rows.items()
-            }
         basis = self.basis
+        if is_matrix_free(basis):
+            whole = {role: joined(rows.map(lambda b: b.X)) for role, rows in self.rows.items()}
+            return {role: Moments.matrix_free(X, self.weights[role]) for role, X in whole.items()}
 
         def summarise(block: Block) -> Moments:
             return moments_of(block.features(basis), block.weight, basis)
@@ -97,7 +84,7 @@ class Design:
             role: rows.reduce(summarise, Moments.__add__, zero) for role, rows in self.rows.items()
         }
 
-    def scores(self, coef: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def scores(self, coef: Floats) -> dict[str, Floats]:
         """w'phi(x) by role."""
         basis = self.basis
         return {
@@ -105,14 +92,13 @@ class Design:
             for role, rows in self.rows.items()
         }
 
-    def pullback(self, gradient: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+    def pullback(self, gradient: Mapping[str, Floats]) -> Floats:
         """sum_i gradient_i phi(x_i) over all rows of the given roles, shape (b,)."""
         basis, total = self.basis, np.zeros(self.n_features)
         for role, slope in gradient.items():
 
-            def product(block: Block, slope: NDArray[np.float64] = slope) -> NDArray[np.float64]:
-                part: NDArray[np.float64] = block.features(basis).T @ slope[block.place]
-                return part
+            def product(block: Block, slope: Floats = slope) -> Floats:
+                return np.asarray(block.features(basis).T @ slope[block.place])
 
             total = self.rows[role].reduce(product, np.add, total)
         return total
@@ -149,25 +135,16 @@ def thinned(rows: Rows, n_rows: int) -> Rows:
     return SomeRows(rows, lambda block: (block.start + np.arange(len(block))) % step == 0)
 
 
-def block_scores(
-    X: Any,
-    basis: Any,
-    coef: NDArray[np.float64],
-    block_size: int | None = None,
-    n_threads: int = 1,
-) -> NDArray[np.float64]:
+def block_scores(X: Any, basis: Any, coef: Floats, n_threads: int = 1) -> Floats:
     """w'phi(x) for every row, in blocks: shape (n,)."""
     if not X.shape[0]:
         return np.empty(0)
-    size = block_size or block_length(X, basis)
-    rows = ArrayRows(X, block_size=size, n_threads=n_threads)
+    rows = ArrayRows(X, block_size=block_length(X, basis), n_threads=n_threads)
     scores = joined(rows.map(lambda block: basis.features(block.X) @ coef))
     return np.asarray(scores, dtype=np.float64)
 
 
-def upper_threshold(
-    scores: NDArray[np.float64], share: float, weight: NDArray[Any] | None = None
-) -> float:
+def upper_threshold(scores: Floats, share: float, weight: NDArray[Any] | None = None) -> float:
     """A score t that at most ``share`` of the (weighted) scores exceed.
 
     Half way between the two neighbouring scores, so that no training row sits on the cut and
@@ -183,7 +160,7 @@ def upper_threshold(
     return float(ranked[place] + 0.5 * (upper - ranked[place]))
 
 
-def ranking_threshold(design: Design, coef: NDArray[np.float64], prior: float | None) -> float:
+def ranking_threshold(design: Design, coef: Floats, prior: float | None) -> float:
     """The score that a share ``prior`` of the unlabelled rows exceeds.
 
     Without unlabelled rows (or prior): the score that as many labelled rows exceed as there are

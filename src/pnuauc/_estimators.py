@@ -16,19 +16,16 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_parameter_constraints,
 )
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from pnuauc import _pairs as pairs
 from pnuauc._basis import BASES, check_weights, fit_basis, make_basis, parse_width
 from pnuauc._design import Design, block_scores, ranking_threshold
 from pnuauc._fitting import fit_iteratively, fit_squared
+from pnuauc._label_column import label_codes
 from pnuauc._linear import LinearModel
 from pnuauc._prior import ClassPrior, read_prior
-from pnuauc._ranges import ALL_EQUAL, check_range, finite, rows_differ
+from pnuauc._ranges import ALL_EQUAL, check_range, finite, read_rows, rows_differ
 from pnuauc._risks import RISKS, Risk, check_prior, get_risk
 from pnuauc._solvers import Correction, warn_of_limit
 from pnuauc._warn import warn
@@ -38,7 +35,7 @@ from pnuauc.losses import LOSSES, Loss, get_loss
 from pnuauc.metrics import AUCScorer
 from pnuauc.priors._resolve import resolve_prior
 
-__all__ = ["AUCClassifier"]
+__all__ = ["AUCClassifier", "label_codes"]
 
 
 class AUCScoreMixin(ClassifierMixin):
@@ -61,8 +58,8 @@ class AUCScoreMixin(ClassifierMixin):
             Weights of the rows. With them, unlabelled rows take part only where positives or
             negatives are missing: how to combine weighted estimates is not known.
         """
-        prior, codes = getattr(self, "class_prior_", None), label_codes(self)
-        roles = read_roles(y, **codes)
+        prior = getattr(self, "class_prior_", None)
+        roles = read_roles(y, **label_codes(self))
         if sample_weight is None:
             return AUCScorer(prior, "auto")(self, X, roles)
         scores = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
@@ -92,26 +89,27 @@ def _weighted_auc(
     return float((won - share / 2) / (1.0 - share))
 
 
-def label_codes(estimator: Any) -> dict[str, Any]:
-    """How an estimator reads labels."""
-    names = ("positive_label", "negative_label", "unlabeled_label")
-    codes = {name: getattr(estimator, name) for name in names}
-    return codes | {"unclear": "sorted"}  # scikit-learn's rule for the classes of any classifier
-
-
 class _RankingMixin(AUCScoreMixin):
     """What every fitted linear-in-parameter ranker shares: scores, classes, tags."""
 
+    prior: Any
     n_jobs: int | None
+    random_state: Any
     basis_: Any
     coef_: NDArray[np.float64]
     intercept_: float
     classes_: NDArray[Any]
 
+    def _set_prior(self, X: Any, roles: Roles, *, needed: bool) -> None:
+        self.class_prior_, self.prior_estimator_ = training_prior(
+            self.prior, X, roles, needed=needed, random_state=self.random_state
+        )
+        self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """w'phi(x) + intercept_, shape (n,): higher means more likely positive."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = read_rows(self, X, reset=False)
         threads = effective_n_jobs(self.n_jobs)
         scores = block_scores(X, self.basis_, self.coef_, n_threads=threads)
         return finite(scores + self.intercept_)
@@ -261,7 +259,9 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         rows = rows_by_role(roles, weight)
         loss = get_loss(self.loss)
         self.risk_ = choose_risk(self.risk, roles)
-        risk = self._make_risk(X, roles)
+        uses_unlabeled = self.risk_ in {"pu", "nu"} or (self.risk_ == "pnu" and self.eta != 0)
+        self._set_prior(X, roles, needed=uses_unlabeled)
+        risk = get_risk(self.risk_, prior=self.prior_, eta=self.eta)
         risk.check_roles(
             {r: len(i) if weight is None else weight[i].sum() for r, i in rows.items()}
         )
@@ -275,14 +275,6 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         self.threshold_ = ranking_threshold(design, self.coef_, self.prior_)
         self.intercept_ = -self.threshold_
         return self
-
-    def _make_risk(self, X: Any, roles: Roles) -> Risk:
-        uses_unlabeled = self.risk_ in {"pu", "nu"} or (self.risk_ == "pnu" and self.eta != 0)
-        self.class_prior_, self.prior_estimator_ = training_prior(
-            self.prior, X, roles, needed=uses_unlabeled, random_state=self.random_state
-        )
-        self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
-        return get_risk(self.risk_, prior=self.prior_, eta=self.eta)
 
     def _solve(self, risk: Risk, loss: Loss, design: Design) -> None:
         if loss.name == "squared":
@@ -314,13 +306,7 @@ def read_training_rows(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Any, Roles, NDArray[np.float64] | None]:
     """Validated rows, roles and weights; sets the feature attributes of ``estimator``."""
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_min_samples=2,
-    )
+    X = read_rows(estimator, X, ensure_min_samples=2)
     roles = read_roles(y, **label_codes(estimator))
     check_consistent_length(X, roles.codes)
     check_range(X)

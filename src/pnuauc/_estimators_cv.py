@@ -25,7 +25,6 @@ from pnuauc._estimators import (
     choose_risk,
     read_training_rows,
     rows_by_role,
-    training_prior,
 )
 from pnuauc._progress import progress_bar
 from pnuauc._risks import check_eta
@@ -174,10 +173,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         self._check_settings()
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
         self.risk_ = choose_risk(self.risk, roles)
-        self.class_prior_, self.prior_estimator_ = training_prior(
-            self.prior, X, roles, needed="u" in self.risk_, random_state=self.random_state
-        )
-        self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
+        self._set_prior(X, roles, needed="u" in self.risk_)
         with progress_bar("AUCClassifierCV", self.verbose) as tick:
             grid = self._make_grid(X, roles, weight, tick, elsewhere).train()
             default = "simple" if self.selection == "paper" else "combined"

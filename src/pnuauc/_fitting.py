@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pnuauc._arrays import Floats
 from pnuauc._design import Design
 from pnuauc._risks import Risk
 from pnuauc._solvers import Minimum, PartAt, RidgeSolution, minimise, solve_ridge
@@ -28,7 +28,7 @@ def fit_iteratively(
     loss: Loss,
     design: Design,
     alpha: float,
-    start: NDArray[np.float64] | None = None,
+    start: Floats | None = None,
     max_iter: int = 500,
     tol: float = 1e-6,
 ) -> Minimum:
@@ -44,7 +44,7 @@ def fit_iteratively(
     n_iter = 0
     for stage in stages:
 
-        def parts_at(w: NDArray[np.float64], stage: Loss = stage) -> list[PartAt]:
+        def parts_at(w: Floats, stage: Loss = stage) -> list[PartAt]:
             found = risk.part_gradients(stage, design.scores(w), design.weights)
             return [
                 PartAt(part.weight, value, design.pullback(gradient), part.bounded)

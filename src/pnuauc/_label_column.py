@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d
 
 from pnuauc.exceptions import InputError
 
-__all__ = ["as_column", "as_list", "distinct", "refuse_calibration"]
+__all__ = ["as_column", "as_list", "distinct", "label_codes", "refuse_calibration"]
 
 
 def as_column(y: Any) -> NDArray[Any]:
@@ -110,6 +110,13 @@ def as_list(label: Any) -> list[Any]:
     if isinstance(label, (str, bytes)) or not isinstance(label, Iterable):
         return [label]
     return list(label)
+
+
+def label_codes(estimator: Any) -> dict[str, Any]:
+    """How an estimator or splitter reads labels."""
+    names = ("positive_label", "negative_label", "unlabeled_label")
+    codes = {name: getattr(estimator, name) for name in names}
+    return codes | {"unclear": "sorted"}  # scikit-learn's rule for the classes of any classifier
 
 
 def refuse_calibration() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pnuauc._arrays import Floats
 from pnuauc._design import block_scores
 from pnuauc._shown import ShownAsTable
 
@@ -29,11 +27,11 @@ class LinearModel(ShownAsTable):
     """
 
     basis: Any
-    coef: NDArray[np.float64]
+    coef: Floats
     parameters: dict[str, float] = field(default_factory=dict)
     corrected: bool = False
 
-    def score(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
+    def score(self, X: Any, n_threads: int = 1) -> Floats:
         """Scores of rows, ndarray or CSR of shape (n, d), as shape (n,)."""
         return block_scores(X, self.basis, self.coef, n_threads=n_threads)
 

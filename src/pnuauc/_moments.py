@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from pnuauc._arrays import Floats
+
 __all__ = ["Moments", "moments_of"]
 
 
@@ -36,9 +38,9 @@ class Moments:
     """
 
     n: float
-    mean: NDArray[np.float64]
+    mean: Floats
     scatter: Any
-    mean_low: NDArray[np.float64] | float = 0.0
+    mean_low: Floats | float = 0.0
 
     @classmethod
     def zero(cls, b: int) -> Moments:
@@ -106,8 +108,7 @@ class Moments:
             s = rows @ v - mean @ v
             if weight is not None:
                 s = s * weight
-            out: NDArray[Any] = rows.T @ s - mean * s.sum()
-            return out
+            return np.asarray(rows.T @ s - mean * s.sum())
 
         b = rows.shape[1]
         operator = LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)
@@ -157,16 +158,14 @@ def moments_of(features: Any, weight: NDArray[Any] | None, basis: Any) -> Moment
     return Moments.from_rows(features, weight)
 
 
-def _two_sum(
-    high: NDArray[np.float64], low: NDArray[np.float64], scatter: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _two_sum(high: Floats, low: Floats, scatter: Floats) -> tuple[Floats, Floats, Floats]:
     """(mean, scatter, mean_low) with mean + mean_low = high + low exactly (Knuth's two-sum)."""
     mean = high + low
     shadow = mean - high
     return mean, scatter, (high - (mean - shadow)) + (low - shadow)
 
 
-def _weighted_sum(rows: Any, weight: NDArray[Any] | None) -> NDArray[np.float64]:
+def _weighted_sum(rows: Any, weight: NDArray[Any] | None) -> Floats:
     if weight is None:
         return np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel()
     return np.asarray(rows.T @ weight, dtype=np.float64).ravel()

@@ -5,19 +5,19 @@ Everywhere the prior is the share of positives **inside the unlabelled rows**.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from pnuauc._arrays import Floats
 from pnuauc._shown import ShownAsTable
 
 __all__ = ["TRAINING_BOUNDS", "ClassPrior", "read_prior"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: The NU risk divides by the prior, the PU risk by the rest: an estimate nearer to 0 or 1 than
 #: this is moved here for training, and only for training.
@@ -159,18 +159,8 @@ class ClassPrior(ShownAsTable):
         """The share of the other class: 1 - value, with limits and posterior mirrored."""
         shares = None if self.shares is None else 1.0 - self.shares[::-1]
         weights = None if self.weights is None else self.weights[::-1]
-        return ClassPrior(
-            1.0 - self.value,
-            1.0 - self.high,
-            1.0 - self.low,
-            self.level,
-            self.std_error,
-            self.source,
-            self.doubt,
-            shares,
-            weights,
-            self.note,
-        )
+        value, low, high = (1.0 - x for x in (self.value, self.high, self.low))
+        return replace(self, value=value, low=low, high=high, shares=shares, weights=weights)
 
     def nodes(self, n: int = 21) -> tuple[Floats, Floats]:
         """Values and weights to integrate over the prior: mean of f is ``weights @ f(values)``.

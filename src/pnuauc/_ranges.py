@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
-__all__ = ["ALL_EQUAL", "LARGEST", "check_range", "finite", "rows_differ"]
+__all__ = ["ALL_EQUAL", "LARGEST", "check_range", "finite", "read_rows", "rows_differ"]
 
 #: Why there is nothing to rank by.
 ALL_EQUAL = (
@@ -18,6 +19,12 @@ ALL_EQUAL = (
 
 #: Fourth powers appear (variances of products), and sums of many: 1e75^4 = 1e300.
 LARGEST = {"float64": 1e75, "float32": 1e15}
+
+
+def read_rows(estimator: Any, X: Any, **options: Any) -> Any:
+    """X, dense or CSR, of doubles or singles, as ``validate_data`` lets it pass."""
+    kinds = [np.float64, np.float32]
+    return validate_data(estimator, X, accept_sparse="csr", dtype=kinds, **options)
 
 
 def check_range(X: Any, name: str = "X") -> None:

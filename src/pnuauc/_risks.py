@@ -12,7 +12,7 @@ for every loss; from moments, for the squared loss, it is a quadratic form in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from pnuauc import _pairs as pairs
+from pnuauc._arrays import Floats
 from pnuauc._moments import Moments
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.labels import ROLES
@@ -84,7 +85,7 @@ class QuadraticForm:
     """
 
     constant: float
-    linear: NDArray[np.float64]
+    linear: Floats
     quadratic: Any
     convex: bool = False
 
@@ -130,30 +131,29 @@ class Risk:
             for term in part.terms
         )
 
-    def has_roles(self, counts: Mapping[str, float]) -> bool:
-        """Whether every role has the rows that this risk needs."""
-        return all(
-            counts.get(role, 0) >= (2 if term.first == term.second else 1)
-            for term in self.terms
-            for role in (term.first, term.second)
-        )
-
-    def check_roles(self, counts: Mapping[str, float]) -> None:
-        """One clear error if a role that this risk needs has too few rows for it."""
-        if self.has_roles(counts):
-            return
+    def _lacking(self, counts: Mapping[str, float]) -> Iterator[tuple[str, int]]:
+        """(role, rows that this risk needs of it) for every role that has fewer."""
         for term in self.terms:
             need = 2 if term.first == term.second else 1
             for role in (term.first, term.second):
-                n = counts.get(role, 0)
-                if n >= need:
-                    continue
-                found = "none" if n == 0 else f"only {n:g}"
-                raise MissingRoleError(
-                    f"The {self.name} risk needs at least {need} {_WORDS[role]} "
-                    f"row{'s' if need > 1 else ''} and there is {found}: give more rows of that "
-                    f"class or choose another risk (present: {_present(counts)})."
-                )
+                if counts.get(role, 0) < need:
+                    yield role, need
+
+    def has_roles(self, counts: Mapping[str, float]) -> bool:
+        """Whether every role has the rows that this risk needs."""
+        return not any(self._lacking(counts))
+
+    def check_roles(self, counts: Mapping[str, float]) -> None:
+        """One clear error if a role that this risk needs has too few rows for it."""
+        for role, need in self._lacking(counts):
+            n = counts.get(role, 0)
+            found = "none" if n == 0 else f"only {n:g}"
+            present = ", ".join(f"{counts.get(r, 0):g} {_WORDS[r]}" for r in "PNU")
+            raise MissingRoleError(
+                f"The {self.name} risk needs at least {need} {_WORDS[role]} "
+                f"row{'s' if need > 1 else ''} and there is {found}: give more rows of that "
+                f"class or choose another risk (present: {present})."
+            )
 
     def value(
         self,
@@ -172,7 +172,7 @@ class Risk:
         loss: str | Loss,
         scores: Mapping[str, ArrayLike],
         weights: Mapping[str, Any] | None = None,
-    ) -> list[tuple[Part, float, dict[str, NDArray[np.float64]]]]:
+    ) -> list[tuple[Part, float, dict[str, Floats]]]:
         """For each part (before its weight): value, and gradient with respect to the scores."""
         loss, scores, weights = self._inputs(loss, scores, weights)
         results = []
@@ -186,7 +186,7 @@ class Risk:
 
     def _inputs(
         self, loss: str | Loss, scores: Mapping[str, ArrayLike], weights: Mapping[str, Any] | None
-    ) -> tuple[Loss, dict[str, NDArray[np.float64]], Mapping[str, Any]]:
+    ) -> tuple[Loss, dict[str, Floats], Mapping[str, Any]]:
         arrays = {role: np.asarray(s, dtype=np.float64) for role, s in scores.items()}
         given = weights or {}
         self.check_roles(
@@ -238,9 +238,7 @@ def quadratic_forms(risks: Sequence[Risk], moments: Mapping[str, Moments]) -> li
     ]
 
 
-def _assemble(
-    weights: NDArray[np.float64], scatters: list[Any], steps: list[NDArray[np.float64]]
-) -> Any:
+def _assemble(weights: Floats, scatters: list[Any], steps: list[Floats]) -> Any:
     """sum weight * scatter + sum weight * dd' for every row of weights: matrices or operators."""
     if not any(isinstance(scatter, LinearOperator) for scatter in scatters):
         b = len(steps[0])
@@ -250,9 +248,7 @@ def _assemble(
     return [_operator(row, operators, steps) for row in weights]
 
 
-def _operator(
-    row: NDArray[np.float64], operators: list[Any], steps: list[NDArray[np.float64]]
-) -> LinearOperator:
+def _operator(row: Floats, operators: list[Any], steps: list[Floats]) -> LinearOperator:
     def apply(v: NDArray[Any]) -> NDArray[Any]:
         v = np.ravel(v)
         out = np.zeros_like(v, dtype=np.float64)
@@ -281,7 +277,7 @@ def _add_term(
     term: Term,
     scores: Mapping[str, NDArray[Any]],
     weights: Mapping[str, Any],
-    gradient: dict[str, NDArray[np.float64]],
+    gradient: dict[str, Floats],
 ) -> float:
     """Value of a term; its gradient is added to ``gradient`` with the term's coefficient."""
     a, weight_a = scores[term.first], weights.get(term.first)
@@ -294,10 +290,6 @@ def _add_term(
     gradient[term.first] += term.coefficient * change_a
     gradient[term.second] += term.coefficient * change_b
     return value
-
-
-def _present(counts: Mapping[str, float]) -> str:
-    return ", ".join(f"{counts.get(r, 0):g} {_WORDS[r]}" for r in "PNU")
 
 
 def check_prior(prior: Any) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._arrays import Floats, Indices
 from pnuauc._row_hash import matrix_keys
 
 __all__ = ["even_folds", "grouped_folds", "row_groups"]
@@ -15,7 +16,7 @@ __all__ = ["even_folds", "grouped_folds", "row_groups"]
 
 def grouped_folds(
     codes: NDArray[np.int8], groups: Any, n_folds: int, rng: np.random.RandomState
-) -> NDArray[np.intp]:
+) -> Indices:
     """Fold of each row: large groups first, each where it evens out the roles most.
 
     What counts is the share of each role that a fold holds: three positives weigh as much as a
@@ -28,7 +29,7 @@ def grouped_folds(
     np.add.at(counts, (number, role), 1.0)
     shares = counts / counts.sum(axis=0)
     single = counts.sum(axis=1) == 1
-    of_group: NDArray[np.intp] = np.zeros(len(counts), dtype=np.intp)
+    of_group: Indices = np.zeros(len(counts), dtype=np.intp)
     load = np.zeros((n_folds, n_roles))
     several = rng.permutation(np.flatnonzero(~single))
     for group in several[np.argsort(-shares[several].max(axis=1), kind="stable")]:
@@ -45,7 +46,7 @@ def grouped_folds(
 
 def even_folds(
     codes: NDArray[np.int8], groups: Any, most: int, rng: np.random.RandomState
-) -> NDArray[np.intp] | None:
+) -> Indices | None:
     """Fold of each row, groups kept together and every role in every fold; at most ``most`` folds.
 
     None where no two folds can be had: a role is copies of one row, or groups tie roles together.
@@ -59,9 +60,9 @@ def even_folds(
     return None
 
 
-def _filled(load: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+def _filled(load: Floats, n: int) -> Indices:
     """Folds for n single rows, so that the fullest and the emptiest fold differ least."""
-    out: NDArray[np.intp] = np.empty(n, dtype=np.intp)
+    out: Indices = np.empty(n, dtype=np.intp)
     level = np.round(load).astype(np.intp)
     # the emptiest folds are raised to a common level, then filled in turn
     order = np.argsort(level, kind="stable")
@@ -76,7 +77,7 @@ def _filled(load: NDArray[np.float64], n: int) -> NDArray[np.intp]:
     return out
 
 
-def row_groups(X: Any) -> NDArray[np.intp]:
+def row_groups(X: Any) -> Indices:
     """Number of each row's content, shape (n,): identical rows have the same number.
 
     X : ndarray or CSR matrix, shape (n, d)

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._arrays import Floats, Indices, Mask
 from pnuauc._threads import one_blas_thread
 
 __all__ = [
@@ -67,8 +67,8 @@ class Block:
     n: int
     read: Callable[[], Any]
     start: int = 0
-    fold: NDArray[np.intp] | None = None
-    weight: NDArray[np.float64] | None = None
+    fold: Indices | None = None
+    weight: Floats | None = None
     store: FeatureStore | None = None
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class Block:
             )
         return found
 
-    def take(self, wanted: NDArray[np.bool_], start: int) -> Block:
+    def take(self, wanted: Mask, start: int) -> Block:
         """Some of the rows, which are rows number ``start`` and following of another visitor."""
         if wanted.all():
             return replace(self, start=start)
@@ -159,7 +159,6 @@ class Visited(Protocol[_Part]):
 
     def map(self, function: Callable[[_Part], _Result]) -> Iterator[_Result]:
         """function(p1), function(p2), ... in the order of the parts."""
-        ...
 
     def reduce(
         self,
@@ -179,9 +178,7 @@ class Rows(Visited[Block], Protocol):
 
 
 def merged(
-    merge: Callable[[_Result, _Result], _Result],
-    a: tuple[_Result] | None,
-    b: tuple[_Result] | None,
+    merge: Callable[[_Result, _Result], _Result], a: tuple[_Result] | None, b: tuple[_Result] | None
 ) -> tuple[_Result] | None:
     """The merge of two summaries, each a tuple of one or None: nothing to merge."""
     if a is None or b is None:
@@ -197,17 +194,14 @@ def merge_known(merge: Callable[[_Result, _Result], _Result]) -> Callable[[Any, 
 class RowsElsewhere(Protocol):
     """All unlabelled rows, of which those in memory are a draw."""
 
-    def drawn_folds(self, n_folds: int) -> NDArray[np.intp]:
+    def drawn_folds(self, n_folds: int) -> Indices:
         """The fold of each unlabelled row in memory, in their order."""
-        ...
 
     def rows(self, n_folds: int, block_size: int) -> Rows:
         """A visitor of all unlabelled rows, with their folds."""
-        ...
 
     def through(self, view: Callable[[Any], Any]) -> RowsElsewhere:
         """The same rows, each block X as view(X)."""
-        ...
 
 
 class ArrayRows(Rows):
@@ -233,9 +227,9 @@ class ArrayRows(Rows):
     def __init__(
         self,
         X: Any,
-        index: NDArray[np.intp] | None = None,
-        fold: NDArray[np.intp] | None = None,
-        weight: NDArray[np.float64] | None = None,
+        index: Indices | None = None,
+        fold: Indices | None = None,
+        weight: Floats | None = None,
         *,
         block_size: int = 8192,
         budget: list[float] | None = None,
@@ -279,7 +273,7 @@ class ArrayRows(Rows):
 class SomeRows:
     """Some of the rows of another visitor: those where ``wanted(block)`` is true."""
 
-    def __init__(self, rows: Rows, wanted: Callable[[Block], NDArray[np.bool_]]) -> None:
+    def __init__(self, rows: Rows, wanted: Callable[[Block], Mask]) -> None:
         self.rows, self.wanted = rows, wanted
         sizes = list(rows.map(lambda block: (block.start, int(wanted(block).sum()))))
         ends = np.cumsum([n for _, n in sizes])
@@ -310,16 +304,15 @@ class SomeRows:
         zero: _Result,
     ) -> _Result:
         """Merge the summaries of all blocks that have wanted rows, in order."""
-
         (total,) = self.rows.reduce(self._apply(summarise), merge_known(merge), (zero,))
         return total
 
 
 def array_rows(
     X: Any,
-    index: Mapping[str, NDArray[np.intp] | Sequence[NDArray[np.intp]]],
+    index: Mapping[str, Indices | Sequence[Indices]],
     basis: Any,
-    weight: NDArray[np.float64] | None = None,
+    weight: Floats | None = None,
     *,
     block_size: int | None = None,
     n_threads: int = 1,
@@ -331,7 +324,7 @@ def array_rows(
     basis : fitted basis; the size of its features settles blocks and what is kept
     weight : ndarray, shape (n,), optional
     """
-    found: dict[str, tuple[NDArray[np.intp], NDArray[np.intp] | None]] = {}
+    found: dict[str, tuple[Indices, Indices | None]] = {}
     for role, rows in index.items():
         if isinstance(rows, np.ndarray):
             found[role] = rows, None

@@ -30,6 +30,7 @@ from scipy import linalg, optimize
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
+from pnuauc._arrays import Floats
 from pnuauc._risks import QuadraticForm
 from pnuauc._warn import warn
 
@@ -75,7 +76,7 @@ class Correction:
 class RidgeSolution:
     """Coefficients, shape (n_alphas, b), what was corrected, and iterations (0: closed form)."""
 
-    coef: NDArray[np.float64]
+    coef: Floats
     correction: Correction
     n_iter: int = 0
 
@@ -115,7 +116,7 @@ def check_alpha(alpha: Any) -> float:
     return float(alpha)
 
 
-def _solve_directly(form: QuadraticForm, alphas: Sequence[float]) -> NDArray[np.float64]:
+def _solve_directly(form: QuadraticForm, alphas: Sequence[float]) -> Floats:
     """Definite systems, by Cholesky: half the price of LU.
 
     All are factorised in one stacked call of numpy's, which lets other threads run; LAPACK's own
@@ -133,7 +134,7 @@ def _solve_directly(form: QuadraticForm, alphas: Sequence[float]) -> NDArray[np.
         return np.array([linalg.lstsq(system, form.linear)[0] for system in systems])
 
 
-def _lifted(kind: str, negative: NDArray[np.float64]) -> Correction:
+def _lifted(kind: str, negative: Floats) -> Correction:
     if not len(negative):
         return Correction()
     return Correction(
@@ -154,8 +155,7 @@ def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float)
     for alpha in alphas:
 
         def apply(v: NDArray[Any], shift: float = alpha + lift) -> NDArray[Any]:
-            product: NDArray[Any] = operator.matvec(v) + shift * np.ravel(v)
-            return product
+            return np.asarray(operator.matvec(v) + shift * np.ravel(v))
 
         system = LinearOperator(operator.shape, matvec=apply, dtype=np.float64)
         steps: list[int] = []
@@ -172,15 +172,14 @@ def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float)
     return RidgeSolution(np.array(coefs), correction, n_iter)
 
 
-def _negative_eigenvalue(operator: LinearOperator) -> NDArray[np.float64]:
+def _negative_eigenvalue(operator: LinearOperator) -> Floats:
     """The lowest eigenvalue if it is negative beyond rounding, by Lanczos; else nothing."""
     start = np.random.default_rng(0).standard_normal(operator.shape[0])  # fits must be repeatable
     ends = [
         eigsh(operator, k=1, which=end, tol=1e-4, v0=start, return_eigenvectors=False)
         for end in ("SA", "LA")
     ]
-    negative: NDArray[np.float64] = ends[0][ends[0] < -1e-10 * np.abs(ends).max()]
-    return negative
+    return np.asarray(ends[0][ends[0] < -1e-10 * np.abs(ends).max()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +191,7 @@ class PartAt:
 
     weight: float
     value: float
-    gradient: NDArray[np.float64]
+    gradient: Floats
     bounded: bool
 
 
@@ -200,15 +199,15 @@ class PartAt:
 class Minimum:
     """Where ``minimise`` stopped."""
 
-    coef: NDArray[np.float64]
+    coef: Floats
     n_iter: int
     converged: bool
     correction: Correction
 
 
 def minimise(
-    parts_at: Callable[[NDArray[np.float64]], list[PartAt]],
-    start: NDArray[np.float64],
+    parts_at: Callable[[Floats], list[PartAt]],
+    start: Floats,
     alpha: float,
     max_iter: int = 500,
     tol: float = 1e-6,
@@ -224,7 +223,7 @@ def minimise(
     """
     alpha = check_alpha(alpha)
 
-    def objective(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def objective(w: Floats) -> tuple[float, Floats]:
         value, gradient = alpha * float(w @ w), 2.0 * alpha * w
         for part in parts_at(w):
             lifted, slope = (part.value, 1.0) if part.bounded else _floor(part.value)

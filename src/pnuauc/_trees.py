@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._arrays import Floats, Mask
+
 __all__ = ["grow_tree"]
 
 
 def grow_tree(
     tree: Any,
     X: NDArray[np.float32],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64] | None = None,
-    gaps: NDArray[np.bool_] | None = None,
+    target: Floats,
+    weight: Floats | None = None,
+    gaps: Mask | None = None,
 ) -> Any:
     """The ``Tree`` of a regressor fitted to C-ordered rows, shape (n, d), and targets.
 

@@ -347,8 +347,7 @@ def _binary(labels: NDArray[Any], positive: str) -> NDArray[np.int8]:
     names = [v.removesuffix(".0") for v in values]
     if len(values) != 2 or wanted.removesuffix(".0") not in names:
         raise ValueError(f"Expected two labels with {wanted} among them, got {', '.join(names)}.")
-    y: NDArray[np.int8] = (index == names.index(wanted.removesuffix(".0"))).astype(np.int8)
-    return y
+    return np.asarray((index == names.index(wanted.removesuffix(".0"))).astype(np.int8))
 
 
 def _cache() -> Path:

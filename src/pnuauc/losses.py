@@ -19,8 +19,10 @@ from itertools import pairwise
 from typing import ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
+
+from pnuauc._arrays import Floats
 
 __all__ = [
     "LOSSES",
@@ -39,7 +41,6 @@ __all__ = [
     "get_loss",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
 Pieces: TypeAlias = tuple[tuple[float, ...], ...]
 
 
@@ -153,7 +154,7 @@ class Logistic(SmoothLoss):
 
     def derivative(self, margins: ArrayLike) -> Floats:
         with np.errstate(under="ignore"):
-            slope: NDArray[np.float64] = -expit(-_floats(margins))
+            slope: Floats = -expit(-_floats(margins))
             return slope
 
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pnuauc._arrays import Floats
 from pnuauc._ranges import check_range
 from pnuauc._risks import check_prior, gamma_bar
 from pnuauc.losses import Loss, get_loss
@@ -33,7 +34,7 @@ __all__ = [
     "variance_ratio",
 ]
 
-LossLike = str | Loss | Callable[[NDArray[np.float64]], NDArray[np.float64]]
+LossLike = str | Loss | Callable[[Floats], Floats]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -204,9 +205,9 @@ class RiskCovariance:
     matrix : ndarray, shape (3, 3)
     """
 
-    matrix: NDArray[np.float64]
+    matrix: Floats
 
-    def variance(self, eta: ArrayLike) -> NDArray[np.float64]:
+    def variance(self, eta: ArrayLike) -> Floats:
         """Var R_PNU(eta), same shape as ``eta`` in [-1, 1]."""
         eta = np.asarray(eta, dtype=float)
         if np.any(np.abs(eta) > 1):
@@ -214,7 +215,7 @@ class RiskCovariance:
         weights = np.stack([1.0 - np.abs(eta), np.maximum(eta, 0.0), np.maximum(-eta, 0.0)])
         return np.asarray(np.einsum("i...,ij,j...->...", weights, self.matrix, weights))
 
-    def ratio(self, eta: ArrayLike) -> NDArray[np.float64]:
+    def ratio(self, eta: ArrayLike) -> Floats:
         """r(eta) = Var R_PNU(eta) / Var R_PN, of Figures 1 and 2."""
         if not self.matrix[0, 0] > 0:
             raise ValueError("The PN risk of these scores does not vary: there is no ratio to it.")
@@ -300,7 +301,7 @@ def variance_ratio(
     n_unlabeled: float,
     prior: float,
     loss: LossLike = "squared",
-) -> NDArray[np.float64]:
+) -> Floats:
     """r(eta) = Var R_PNU(eta) / Var R_PN for eta in [-1, 1]; arguments of :func:`risk_covariance`.
 
     ``prior`` is the share of positives inside the unlabelled rows. Below 1, unlabelled rows make
@@ -408,19 +409,19 @@ class _Pairs:
         self.p_over_u = prior * self.pp.mean(1) + (1.0 - prior) * self.pn.mean(1)
         self.u_over_n = prior * self.pn.mean(0) + (1.0 - prior) * self.nn.mean(0)
 
-    def on_positive(self) -> NDArray[np.float64]:
+    def on_positive(self) -> Floats:
         t_p, t_n = self.prior, 1.0 - self.prior
         within = self.pp.mean(1) + self.pp.mean(0)
         pu = (self.p_over_u - t_p * within) / t_n
         return np.stack([self.pn.mean(1), pu, np.zeros(len(pu))])
 
-    def on_negative(self) -> NDArray[np.float64]:
+    def on_negative(self) -> Floats:
         t_p, t_n = self.prior, 1.0 - self.prior
         within = self.nn.mean(1) + self.nn.mean(0)
         nu = (self.u_over_n - t_n * within) / t_p
         return np.stack([self.pn.mean(0), np.zeros(len(nu)), nu])
 
-    def on_unlabeled(self) -> NDArray[np.float64]:
+    def on_unlabeled(self) -> Floats:
         lost = np.concatenate([self.pp.mean(0), self.pn.mean(0)]) / (1.0 - self.prior)
         won = np.concatenate([self.pn.mean(1), self.nn.mean(1)]) / self.prior
         return np.stack([np.zeros(len(won)), lost, won])
@@ -440,9 +441,7 @@ class _Pairs:
         return parts[0], parts[1]
 
 
-def _covariance(
-    projections: NDArray[np.float64], mass: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def _covariance(projections: Floats, mass: Floats | None = None) -> Floats:
     """Covariance of rows under probabilities ``mass``; the samples stand for populations."""
     m = projections.shape[1]
     mass = np.full(m, 1.0 / m) if mass is None else mass
@@ -450,12 +449,12 @@ def _covariance(
     return np.asarray((centred * mass) @ centred.T)
 
 
-def _interaction(losses: NDArray[np.float64]) -> float:
+def _interaction(losses: Floats) -> float:
     """Variance of a pair loss that neither row alone explains."""
     return float(losses.var() - losses.mean(1).var() - losses.mean(0).var())
 
 
-def _population(scores: ArrayLike, name: str) -> NDArray[np.float64]:
+def _population(scores: ArrayLike, name: str) -> Floats:
     values = np.asarray(scores, dtype=float)
     if values.ndim != 1 or len(values) < 2 or not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be a one-dimensional array of at least two finite scores.")

@@ -10,13 +10,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pnuauc._cli._console import Voice, guarded
-from pnuauc._cli._options import (
-    check_choice,
-    parse_belief,
-    parse_count,
-    parse_engine,
-    parse_prior,
-)
+from pnuauc._cli._options import check_choice, parse_belief, parse_count, parse_engine, parse_prior
 from pnuauc.exceptions import InputError
 
 app = typer.Typer(
@@ -236,7 +230,7 @@ def fit(
         output=output,
         report=report,
         reading=_reading(delimiter, encoding, format_, sheet),
-        command=_command_line(),
+        command=shlex.join(["pnuauc", *sys.argv[1:]]),
         overwrite=overwrite,
         engine=parse_engine(engine, address, master),
     )
@@ -284,12 +278,13 @@ def score(
     from pnuauc._cli._score import score_table
     from pnuauc.io import OutputChoice
 
+    listed = None if columns is None else [name.strip() for name in columns.split(",")]
     score_table(
         Voice(json=json, quiet=quiet),
         model,
         table,
         output,
-        choice=OutputChoice(keep, _listed(columns), sort, top, threshold, spreadsheet, reasons),
+        choice=OutputChoice(keep, listed, sort, top, threshold, spreadsheet, reasons),
         reading=_reading(delimiter, encoding, format_, sheet),
         jobs=jobs,
         overwrite=overwrite,
@@ -461,11 +456,6 @@ def _reading(delimiter: str | None, encoding: str, format_: str | None, sheet: s
     return ReadOptions(mark, encoding, format_, sheet)
 
 
-def _listed(columns: str | None) -> list[str] | None:
-    """Names between commas."""
-    return None if columns is None else [name.strip() for name in columns.split(",")]
-
-
 def _date_formats(given: list[str] | None) -> Any:
     """One format for all, or formats by column where they are written column=format."""
     if not given:
@@ -476,7 +466,3 @@ def _date_formats(given: list[str] | None) -> Any:
     if any(len(pair) < 2 for pair in pairs):
         raise InputError("Give --date-format once for all columns, or as column=format for each.")
     return dict(pairs)
-
-
-def _command_line() -> str:
-    return shlex.join(["pnuauc", *sys.argv[1:]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import os
@@ -10,18 +9,26 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from pnuauc._cli._hints import with_hint
 from pnuauc._cli._signals import stopped_politely
 from pnuauc._cli._usage import usage_sentence
 from pnuauc._json import dump_json, visible
-from pnuauc.exceptions import InputError
+from pnuauc.exceptions import (
+    EngineError,
+    InputError,
+    MissingExtraError,
+    MissingRoleError,
+    OutputError,
+    PriorNotIdentifiedError,
+)
 
 #: Its number everywhere; Windows has no such signal.
 _SIGPIPE = 13
@@ -59,9 +66,9 @@ class Voice:
         if self.talks:
             self.out.print(visible(text), style=style, markup=False)
 
-    def remark(self, text: str) -> None:
-        """A warning: on standard error, unless quiet."""
-        if not self.quiet:
+    def remark(self, *texts: str) -> None:
+        """Warnings: on standard error, unless quiet."""
+        for text in () if self.quiet else texts:
             self.err.print(visible(f"! {text}"), style="yellow", markup=False)
 
     def stage(self, text: str) -> None:
@@ -102,8 +109,6 @@ class Voice:
 
 
 def _escaped(text: str) -> str:
-    from rich.markup import escape
-
     return escape(visible(text))
 
 
@@ -154,30 +159,20 @@ def exit_code_of(run: Callable[[], Any]) -> int:
 
 def _silence(stream: Any) -> None:
     """Send what is left in a buffer nowhere, so that flushing it at the end raises nothing."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
+    with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
 def _sentence(error: Exception) -> tuple[str, int]:
-    from pnuauc.exceptions import (
-        EngineError,
-        MissingExtraError,
-        MissingRoleError,
-        OutputError,
-        PriorNotIdentifiedError,
-    )
-
     text = with_hint(error)
     if isinstance(error, (InputError, MissingRoleError, PriorNotIdentifiedError)):
         return text, 2
-    if isinstance(error, (MissingExtraError, EngineError)):
+    if isinstance(error, (MissingExtraError, EngineError, OutputError)):
         return text, 1
     if isinstance(error, MemoryError):
         return "There is not enough memory for this table; give fewer rows or columns.", 1
-    if isinstance(error, OutputError):
-        return text, 1
     if isinstance(error, OSError):
         return _system_sentence(error), 1
     if isinstance(error, ValueError):
@@ -209,7 +204,7 @@ def _fail(message: str, code: int) -> None:
 
 def _print_error(message: str) -> None:
     console = _Console(stderr=True, highlight=False, soft_wrap=True)
-    with contextlib.suppress(OSError):  # nobody listens any more
+    with suppress(OSError):  # nobody listens any more
         console.print(visible(f"Error: {message}"), style="red", markup=False)
 
 

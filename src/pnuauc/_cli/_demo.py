@@ -39,16 +39,15 @@ def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
         f"{sum(v is not None for v in labels)} and found {labels.count(1)} frauds; nobody looked "
         "at the rest.\n"
     )
-    voice.say(f"$ pnuauc fit {first} --label is_fraud --id payment_id", style="cyan")
+    command = f"pnuauc fit {first} --label is_fraud --id payment_id"
+    voice.say(f"$ {command}", style="cyan")
     findings = fit_file(
         voice,
         first,
         ColumnRoles("is_fraud", ids=("payment_id",)),
         FitSettings(n_jobs=jobs),
-        output=None,
-        report=None,
         reading=ReadOptions(),
-        command=f"pnuauc fit {first} --label is_fraud --id payment_id",
+        command=command,
     )
     scored = folder / "next_month.scored.csv"
     model = Path(findings["files"]["model"])
@@ -69,18 +68,8 @@ def _tell_truth(
     _write(table.append_column("is_fraud", [np.asarray(truth, dtype=np.int8)]), checked)
     voice.say("\nThe payments are made up, so the truth about the next month is known:")
     voice.say(f"$ pnuauc evaluate {checked} --label is_fraud --negative 0", style="cyan")
-    evaluate_file(
-        voice,
-        checked,
-        "is_fraud",
-        ["score"],
-        codes=LabelCodes(negative=["0"]),
-        prior=None,
-        estimate_prior=False,
-        method="auto",
-        level=0.95,
-        reading=ReadOptions(),
-    )
+    codes = LabelCodes(negative=["0"])
+    evaluate_file(voice, checked, "is_fraud", ["score"], codes=codes, reading=ReadOptions())
     auc = findings["auc"]
     voice.say(
         f"The fit, which saw {findings['labels']['positive'] + findings['labels']['negative']} "

@@ -1,13 +1,33 @@
-"""Texts of options -> values."""
+"""Texts of options -> values, and the engine that they name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
 
-from pnuauc._cli._engines import Engine
 from pnuauc.exceptions import InputError
 
-__all__ = ["check_choice", "parse_belief", "parse_count", "parse_engine", "parse_prior"]
+__all__ = ["Engine", "check_choice", "parse_belief", "parse_count", "parse_engine", "parse_prior"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where a table is visited, if not in this process: "dask" or "spark", and its address."""
+
+    name: str
+    address: str | None = None
+
+    def files(self, source: Any) -> AbstractContextManager[Any]:
+        """The files as a source of the engine, which is loaded when it is asked for."""
+        if self.name == "dask":
+            from pnuauc.dask._source import dask_files
+
+            return dask_files(source, self.address)
+        from pnuauc.spark._source import spark_files
+
+        return spark_files(source, self.address)
 
 
 def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:

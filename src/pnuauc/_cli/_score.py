@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -49,24 +49,13 @@ def score_table(
         return
     path = given.first
     target = output or (Path("-") if str(path) == "-" else _scored(path, reading))
-    if str(target) == "-":
-        voice = Voice(json=False, quiet=True)
-    else:
+    if str(target) != "-":
         check_outputs([target], [path, where], overwrite=overwrite)
     with spooled(path, reading) as (path, reading):
         if choice.keep and "all" in choice.keep:
             choice = replace(choice, keep=column_names(path, reading))
-        with _telling(voice, _count_rows(path)) as tell:
-            summary = score_file(
-                fitted,
-                path,
-                _stream(target),
-                choice=choice,
-                options=reading,
-                n_threads=n_threads(jobs),
-                tell=tell,
-            )
-    _tell_summary(voice, fitted, summary, target)
+        n_rows = _count_rows(path)
+        _score(voice, fitted, [(path, target)], choice, n_rows, jobs, target, reading)
 
 
 def _score_many(
@@ -84,8 +73,6 @@ def _score_many(
     inputs = [model, *(file.path for file in source.files)]
     target = output or given.beside(".scored")
     whole = str(target) == "-" or (target.suffix.lower() in FORMATS and not target.is_dir())
-    if str(target) == "-":
-        voice = Voice(json=False, quiet=True)
     if choice.keep and "all" in choice.keep:
         choice = replace(choice, keep=source.schema.names)
     tables = [source] if whole else source.one_by_one()
@@ -94,30 +81,36 @@ def _score_many(
         for path in targets:
             path.parent.mkdir(parents=True, exist_ok=True)
         check_outputs(targets, inputs, overwrite=overwrite)
+    _score(voice, fitted, zip(tables, targets, strict=True), choice, source.n_rows, jobs, target)
+
+
+def _score(
+    voice: Voice,
+    fitted: TableModel,
+    tables: Iterable[tuple[Any, Path]],
+    choice: OutputChoice,
+    n_rows: int | None,
+    jobs: int,
+    target: Path,
+    reading: ReadOptions | None = None,
+) -> None:
+    """Score each table into its file, "-" for standard output; then tell of all of them."""
+    if str(target) == "-":
+        voice = Voice(json=False, quiet=True)
     total = ScoreSummary()
-    with _telling(voice, source.n_rows) as tell:
-        for one, path in zip(tables, targets, strict=True):
+    with _telling(voice, n_rows) as tell:
+        for table, path in tables:
             summary = score_file(
                 fitted,
-                one,
-                _stream(path),
+                table,
+                sys.stdout.buffer if str(path) == "-" else path,
                 choice=choice,
+                options=reading,
                 n_threads=n_threads(jobs),
-                tell=functools.partial(_tell_more, tell, total.n_rows),
+                tell=lambda rows, before=total.n_rows: tell(before + rows),  # type: ignore[misc]
             )
             total = total.joined(summary)
     _tell_summary(voice, fitted, total, target)
-
-
-def _tell_more(tell: Callable[[int], None], before: int, rows: int) -> None:
-    tell(before + rows)
-
-
-def _stream(target: Path) -> Any:
-    """The file, or standard output for "-"."""
-    import sys
-
-    return sys.stdout.buffer if str(target) == "-" else target
 
 
 @contextmanager

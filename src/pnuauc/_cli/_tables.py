@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pnuauc._cli._console import Voice
-from pnuauc._cli._engines import Engine
+from pnuauc._cli._options import Engine
 from pnuauc._progress import progress_bar
 from pnuauc._sources import FileSource
 from pnuauc.exceptions import InputError
@@ -150,11 +150,16 @@ def beside(table: Path, ending: str | None) -> Path:
             return Path("table" + (ending or ".scored"))
         if not glob.has_magic(str(table)):
             return table.with_name(table.name + (ending or ".scored"))
-    stem = table.name if str(table) != "-" else "table.csv"
-    for compressed in COMPRESSIONS:
-        stem = stem.removesuffix(compressed)
+    stem = _unpacked(table.name if str(table) != "-" else "table.csv")
     suffix = Path(stem).suffix
     return table.with_name(stem.removesuffix(suffix) + (ending or f".scored{suffix}"))
+
+
+def _unpacked(name: str) -> str:
+    """The name without an ending that says how the file is compressed."""
+    for ending in COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return name
 
 
 def scored_files(given: GivenTable, source: FileSource, folder: Path) -> list[Path]:
@@ -170,9 +175,7 @@ def scored_files(given: GivenTable, source: FileSource, folder: Path) -> list[Pa
     root = Path(os.path.commonpath([path.parent for path in files]))
     targets = []
     for path in files:
-        name = path.name
-        for compressed in COMPRESSIONS:
-            name = name.removesuffix(compressed)
+        name = _unpacked(path.name)
         kind = FORMATS.get(Path(name).suffix.lower())
         if kind not in {"csv", "tsv", "parquet", "arrow"}:
             name = Path(name).stem + ".csv"

@@ -8,25 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from pnuauc._cli._console import Voice
-from pnuauc._cli._engines import Engine
 from pnuauc._cli._hints import hints_for
+from pnuauc._cli._options import Engine
 from pnuauc._cli._outputs import check_outputs
-from pnuauc._cli._tables import (
-    MODEL_ENDING,
-    RowMeter,
-    existing_model,
-    given_tables,
-    n_threads,
-)
+from pnuauc._cli._tables import MODEL_ENDING, RowMeter, existing_model, given_tables, n_threads
 from pnuauc._progress import progress_bar
 from pnuauc._report import headline, review_csv, summary_rows, to_html, to_json
-from pnuauc._report._words import interval, percent, prior_words, verdict
+from pnuauc._report._words import interval, percent, percents, prior_words, role_words, verdict
 from pnuauc._role_counts import RoleCounts
 from pnuauc._study import (
     SAMPLE_ROWS,
     ColumnRoles,
     FitSettings,
-    LabelCodes,
     check_belief,
     collected,
     evaluate_table,
@@ -36,11 +29,8 @@ from pnuauc._study import (
     study_rows,
 )
 from pnuauc.exceptions import InputError, ModelFileError
-from pnuauc.io import (
-    ReadOptions,
-    TableModel,
-)
-from pnuauc.io._columns import CellError
+from pnuauc.io import ReadOptions, TableModel
+from pnuauc.io._columns import cells_of
 from pnuauc.io._modelfile import open_model, write_model
 from pnuauc.io._together import written_together
 from pnuauc.io._writing import as_utf8
@@ -64,21 +54,22 @@ def fit_file(
     columns: ColumnRoles,
     settings: FitSettings,
     *,
-    output: Path | None,
-    report: Path | None,
     reading: ReadOptions,
     command: str,
+    output: Path | None = None,
+    report: Path | None = None,
     overwrite: bool = False,
     engine: Engine | None = None,
 ) -> dict[str, Any]:
     """``pnuauc fit``; gives the findings to callers that go on from here."""
     given = given_tables(table, reading)
-    model_path = _model_path(output or given.beside(MODEL_ENDING))
+    model_path = output or given.beside(MODEL_ENDING)
+    if model_path.suffix != MODEL_ENDING:
+        model_path = model_path.with_name(model_path.name + MODEL_ENDING)
     report_path = report or model_path.with_suffix(".html")
     numbers_path = report_path.with_suffix(".json")
     review_path = report_path.with_suffix(".review.csv")
     outputs = [model_path, report_path, numbers_path, review_path]
-
     inputs = list(given.paths)
 
     def check() -> None:
@@ -92,7 +83,7 @@ def fit_file(
         if many:
             inputs[:] = map(Path, data.part_names)
             check()
-        with _stages(voice, meter) as tick, nullcontext() if many else about(given.first):
+        with _stages(voice, meter) as tick, nullcontext() if many else cells_of(given.first):
             study = fit_study(
                 data,
                 columns,
@@ -121,8 +112,7 @@ def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
         voice.say(sentence, style="bold")
     voice.say()
     voice.rows(summary_rows(findings))
-    for remark in [*findings["warnings"], *hints_for(findings), *findings["table"]["notes"]]:
-        voice.remark(remark)
+    voice.remark(*findings["warnings"], *hints_for(findings), *findings["table"]["notes"])
     voice.say()
     voice.rows(
         [
@@ -163,59 +153,32 @@ def _stages(voice: Voice, meter: RowMeter) -> Iterator[Callable[[str, float], No
             meter.close()
 
 
-@contextmanager
-def about(name: object) -> Iterator[None]:
-    """Put the file's name in front of what is said about one of its cells."""
-    try:
-        yield
-    except CellError as error:
-        raise CellError(f"'{name}': {error}", about=error.about) from error
-
-
 def evaluate_file(
     voice: Voice,
     table: Path | Sequence[Path],
     label: str,
     scores: list[str],
     *,
-    codes: LabelCodes,
-    prior: Any,
-    estimate_prior: bool,
-    method: str,
-    level: float,
     reading: ReadOptions,
     engine: Engine | None = None,
+    **settings: Any,
 ) -> dict[str, Any]:
-    """``pnuauc evaluate``."""
+    """``pnuauc evaluate``, with the settings of :func:`evaluate_table`."""
     given, meter = given_tables(table, reading), RowMeter(voice)
     with given.opened(meter=meter, engine=engine) as data:
         if isinstance(data, tuple):
             raise InputError(f"'{given.first}' is a LIBSVM file, which has no score columns.")
         try:
-            found = evaluate_table(
-                data,
-                label,
-                scores,
-                codes=codes,
-                prior=prior,
-                estimate_prior=estimate_prior,
-                method=method,
-                level=level,
-            )
+            found = evaluate_table(data, label, scores, **settings)
         finally:
             meter.close()
-    for remark in [*found["warnings"], *hints_for(found)]:
-        voice.remark(remark)
-    labels = found["labels"]
-    voice.say(
-        f"{labels['positive']:,} positive, {labels['negative']:,} negative, "
-        f"{labels['unlabeled']:,} unlabelled rows."
-    )
+    voice.remark(*found["warnings"], *hints_for(found))
+    voice.say(f"{role_words(found['labels'])} rows.")
     if found["prior"]:
         p = found["prior"]
         voice.say(
-            f"Share of positives among the unlabelled: {percent(p['value'])} "
-            f"({percent(p['low'])} to {percent(p['high'])}), {p['source']}."
+            f"Share of positives among the unlabelled: {percent(p['value'])} ({percents(p)}), "
+            f"{p['source']}."
         )
     for name, result in found["scores"].items():
         _tell_scores(voice, name, result)
@@ -248,11 +211,10 @@ def _tell_scores(voice: Voice, name: str, result: dict[str, Any]) -> None:
 
 
 def _tell_comparison(voice: Voice, result: dict[str, Any]) -> None:
-    sure = verdict(result["p_value"])
     voice.say(
         f"'{result['a']}' minus '{result['b']}': {result['difference']:+.4f} "
         f"({result['low']:+.4f} to {result['high']:+.4f}), p = {result['p_value']:.3g} by "
-        f"{result['method']}: {sure}.",
+        f"{result['method']}: {verdict(result['p_value'])}.",
         style="bold",
     )
     if result["method"].endswith("_raw"):
@@ -302,9 +264,7 @@ def prior_of_file(
     assert findings is not None
     _tell_prior(voice, findings, roles)
     warnings = [*messages, *encoder.notes_]
-    for remark in (found.doubt, found.note, *warnings):
-        if remark:
-            voice.remark(remark)
+    voice.remark(*filter(None, (found.doubt, found.note, *warnings)))
     voice.data({**findings, "n_unlabeled": roles.n_unlabeled, "warnings": warnings})
 
 
@@ -313,8 +273,7 @@ def _tell_prior(voice: Voice, found: dict[str, Any], roles: RoleCounts) -> None:
     voice.say(told, style="bold")
     source = f"{found['source'][0].upper()}{found['source'][1:]} from {roles.describe()}"
     if not found["told"]:
-        limits = f"{percent(found['low'])} to {percent(found['high'])}"
-        voice.say(f"{source}: {percent(found['value'])}, anything from {limits}.")
+        voice.say(f"{source}: {percent(found['value'])}, anything from {percents(found)}.")
         return
     voice.say(f"{source}.")
     whole = percent(found["population"])
@@ -340,8 +299,7 @@ def inspect_model(voice: Voice, path: Path) -> None:
         ) from None
     voice.say(f"Model {where}", style="bold")
     voice.rows(rows)
-    for remark in remarks:
-        voice.remark(remark)
+    voice.remark(*remarks)
     voice.data(manifest)
 
 
@@ -356,7 +314,3 @@ def _card_rows(model: TableModel, manifest: dict[str, Any]) -> list[tuple[str, s
         ("Checksums", "intact"),
         ("Command", str(card.get("command"))),
     ]
-
-
-def _model_path(path: Path) -> Path:
-    return path if path.suffix == MODEL_ENDING else path.with_name(path.name + MODEL_ENDING)

@@ -43,13 +43,15 @@ _PASSED = np.array([0.0, 0.001, 0.004, 0.015, 0.04, 0.1, 0.2])
 #: others: ten labels cannot tell .001 from .04, and solved tables have one, hard ones the other.
 _MEAN_SHIFT = 1.0
 #: Held-out places that count as one: each labelled row also trained the models that placed others.
-_DISCOUNT = 1.75
+#: With both classes labelled, and with one.
+_DISCOUNT, _DISCOUNT_ALONE = 1.5, 1.75
 #: What the whole model has over those that placed the held-out rows, each as likely: more of the
-#: shift, fewer exceptions. It had a fold more and twice the trees; but it may have less than the
-#: places say, since the rows of the other folds, which chose among candidates and weights, were
-#: placed by models that had seen this one. Less of all from so many rows of the rarer labelled
-#: class on, with the root of their number.
-_GAINS, _GAIN_LABELS = ((-0.1, 0.0), (0.1, 0.5), (0.3, 0.8)), 50
+#: shift, fewer exceptions. It had a fold more, twice the trees and weights that lean. With one
+#: class labelled weights do not lean, and the model may be worse than the places say: unlabelled
+#: rows, positives among them, stood for negatives. Less of all from so many rows of the rarer
+#: labelled class on, with the root of their number.
+_GAINS = ((0.0, 0.0), (0.1, 0.5), (0.3, 0.8))
+_GAINS_ALONE, _GAIN_LABELS = ((-0.1, 0.0), *_GAINS[1:]), 50
 #: Places at which probabilities are kept, by their distance from the top: as fine as a fortieth of
 #: it, since where the classes part well a curve is a step at the prior.
 _PLACES = np.concatenate(
@@ -216,8 +218,10 @@ def calibrate(
         counts = np.ones(len(positive)), np.ones(len(negative))
     values, chances = prior.nodes(_PRIOR_NODES)
     grid = tuple(g.ravel() for g in np.meshgrid(_SHIFTS, _MISSED, _PASSED, indexing="ij"))
-    gains = _gains(n_rarer)
-    discount = 1.0 if n_rarer is None else _DISCOUNT
+    both = bool(len(positive) and len(negative))
+    gains, discount = _gains(n_rarer, both), 1.0
+    if n_rarer is not None:
+        discount = _DISCOUNT if both else _DISCOUNT_ALONE
     found = []
     for value, chance in zip(values, chances, strict=True):
         inside = float(np.clip(value, 1e-4, 1.0 - 1e-4))
@@ -242,12 +246,15 @@ def _rounded(curves: Floats) -> Floats:
     return curves.astype(np.float32).astype(np.float64)
 
 
-def _gains(n_rarer: int | None) -> list[tuple[float, float]]:
+def _gains(n_rarer: int | None, both: bool) -> list[tuple[float, float]]:
     """What the whole model may have over one without a fold: (times the shift, the exceptions)."""
     if n_rarer is None:
         return [(1.0, 1.0)]
     felt = min(1.0, np.sqrt(_GAIN_LABELS / max(n_rarer, 1)))
-    return [(1.0 + felt * more, 1.0 - felt * fewer) for more, fewer in _GAINS]
+    return [
+        (1.0 + felt * more, 1.0 - felt * fewer)
+        for more, fewer in (_GAINS if both else _GAINS_ALONE)
+    ]
 
 
 def _thinned(share: Floats) -> tuple[NDArray[np.intp], Floats]:

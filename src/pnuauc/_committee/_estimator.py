@@ -175,7 +175,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         weights, self.learned_weights_ = weigh(members, self.held_out_, situation, known)
         apart = None
         if self.held_out_ is not None:
-            apart = weigh_apart(members, self.held_out_, situation, known, weights)
+            apart = weigh_apart(members, self.held_out_, situation, known)
         self._seat(chosen, whole, weights, apart, training, known, roles)
         self.members_ = self._report(chosen, weights, apart, known)
         self.classes_ = roles.classes

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pnuauc._arrays import Floats
 from pnuauc._pairs._closed_form import (
     exponential_mean,
     exponential_slopes,
@@ -44,15 +45,7 @@ from pnuauc._pairs._samples import (
     require_derivative,
     require_pairs,
 )
-from pnuauc.losses import (
-    Exponential,
-    Floats,
-    Loss,
-    PiecewisePolynomial,
-    SmoothLoss,
-    Squared,
-    get_loss,
-)
+from pnuauc.losses import Exponential, Loss, PiecewisePolynomial, SmoothLoss, Squared, get_loss
 
 __all__ = ["between", "between_gradient", "within", "within_gradient"]
 
@@ -165,31 +158,25 @@ class _PairSums:
 
     ``mean(loss, a, b)`` is mean_ij l(a_i - b_j); ``slopes`` adds the weighted sums of l'(a_i - b_j)
     over j (per row i) and over i (per column j); ``within_slopes(loss, a)`` is the mean with b = a
-    and the difference of the two sums.
+    and the difference of the two sums, by ``within`` where that loses digits.
     """
 
     mean: Callable[[Loss, Sample, Sample], float]
     slopes: Callable[[Loss, Sample, Sample], Slopes]
-    within_slopes: Callable[[Loss, Sample], WithinSlopes]
+    within: Callable[[Loss, Sample], WithinSlopes] | None = None
 
-
-def _difference_of(
-    slopes: Callable[[Loss, Sample, Sample], Slopes],
-) -> Callable[[Loss, Sample], WithinSlopes]:
-    def within_slopes(loss: Loss, a: Sample) -> WithinSlopes:
-        value, rows, columns = slopes(loss, a, a)
+    def within_slopes(self, loss: Loss, a: Sample) -> WithinSlopes:
+        if self.within is not None:
+            return self.within(loss, a)
+        value, rows, columns = self.slopes(loss, a, a)
         return value, rows - columns
-
-    return within_slopes
 
 
 _FAMILIES: dict[Any, _PairSums] = {
     Squared: _PairSums(squared_mean, squared_slopes, squared_within),
     Exponential: _PairSums(exponential_mean, exponential_slopes, exponential_within),
-    PiecewisePolynomial: _PairSums(
-        piecewise_mean, piecewise_slopes, _difference_of(piecewise_slopes)
-    ),
-    SmoothLoss: _PairSums(smooth_mean, smooth_slopes, _difference_of(smooth_slopes)),
+    PiecewisePolynomial: _PairSums(piecewise_mean, piecewise_slopes),
+    SmoothLoss: _PairSums(smooth_mean, smooth_slopes),
 }
 
 

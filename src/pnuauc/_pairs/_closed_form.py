@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pnuauc._arrays import Floats
 from pnuauc._pairs._samples import Sample, Slopes, WithinSlopes
-from pnuauc.losses import Floats, Loss
+from pnuauc.losses import Loss
 
 # --- squared: mean and variance ----------------------------------------------------------------
 
@@ -46,27 +47,28 @@ def _centre(a: Sample, b: Sample) -> tuple[Floats, Floats, float]:
 
 def exponential_mean(loss: Loss, a: Sample, b: Sample) -> float:
     """exp(log sum_i v_i e^-a_i + log sum_j w_j e^b_j), both sums about their largest term."""
-    low, log_a = _log_sum(-a.scores, a.weight)
-    high, log_b = _log_sum(b.scores, b.weight)
-    return float(np.exp((low + high) + (log_a + log_b)))
+    return _factors(a, b)[0]
 
 
 def exponential_slopes(loss: Loss, a: Sample, b: Sample) -> Slopes:
-    low, log_a = _log_sum(-a.scores, a.weight)
-    high, log_b = _log_sum(b.scores, b.weight)
-    value = float(np.exp((low + high) + (log_a + log_b)))
-    return value, -np.exp((high - a.scores) + log_b), -np.exp((low + b.scores) + log_a)
+    value, rows, columns = _factors(a, b)
+    return value, -np.exp(rows), -np.exp(columns)
 
 
 def exponential_within(loss: Loss, a: Sample) -> WithinSlopes:
     """e^s_i - e^r_i by way of expm1, so that two overflows still differ with the right sign."""
-    low, log_a = _log_sum(-a.scores, a.weight)
-    high, log_b = _log_sum(a.scores, a.weight)
-    value = float(np.exp((low + high) + (log_a + log_b)))
-    rows, columns = (high - a.scores) + log_b, (low + a.scores) + log_a
+    value, rows, columns = _factors(a, a)
     share = -np.expm1(-np.abs(columns - rows))
     size = np.where(share > 0.0, np.exp(np.maximum(rows, columns)) * share, 0.0)
     return value, np.sign(columns - rows) * size
+
+
+def _factors(a: Sample, b: Sample) -> Slopes:
+    """The mean, and the logarithms of the sums over a row and over a column of pairs."""
+    low, log_a = _log_sum(-a.scores, a.weight)
+    high, log_b = _log_sum(b.scores, b.weight)
+    value = float(np.exp((low + high) + (log_a + log_b)))
+    return value, (high - a.scores) + log_b, (low + b.scores) + log_a
 
 
 def _log_sum(exponents: Floats, weight: Floats) -> tuple[float, float]:

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
 
+from pnuauc._arrays import Floats, Indices, Mask
 from pnuauc._pairs._piecewise import Ranked
 from pnuauc._pairs._samples import Sample, Slopes
-from pnuauc.losses import Floats, Loss, SmoothLoss
+from pnuauc.losses import Loss, SmoothLoss
 
 # Panels two wide with 18 nodes: for a singularity at a distance pi the error is about 6.4^-18. Unit
 # panels need 12 to 14 nodes for the same digits, so half as many again per unit of score.
@@ -41,10 +41,10 @@ class _Compressed:
     weight: Floats
     sample: Sample
     score_local: Floats  # of the sorted scores of crowded panels, in [-1, 1]
-    crowd: NDArray[np.intp]  # which crowded panel each of them is in
-    is_crowded: NDArray[np.bool_]  # per sorted score
-    nodes_at: NDArray[np.intp]  # where in ``panel`` the nodes stand, shape (n_crowds, _NODES)
-    singles_at: NDArray[np.intp]  # where in ``panel`` the scores of sparse panels stand
+    crowd: Indices  # which crowded panel each of them is in
+    is_crowded: Mask  # per sorted score
+    nodes_at: Indices  # where in ``panel`` the nodes stand, shape (n_crowds, _NODES)
+    singles_at: Indices  # where in ``panel`` the scores of sparse panels stand
 
     def expand(self, values: Floats) -> Floats:
         """Values at the positions -> values at the scores, in the caller's order."""
@@ -64,25 +64,25 @@ def _compress(sample: Sample) -> _Compressed:
     panel = _WIDTH * np.floor(scores / _WIDTH)
     local = scores - panel
     starts = np.flatnonzero(np.append(True, panel[1:] != panel[:-1]))
-    counts: NDArray[np.intp] = np.diff(np.append(starts, scores.size))
+    counts: Indices = np.diff(np.append(starts, scores.size))
     crowded = counts > _NODES
-    is_crowded: NDArray[np.bool_] = np.repeat(crowded, counts)
+    is_crowded: Mask = np.repeat(crowded, counts)
     n_crowds = int(crowded.sum())
 
-    crowd: NDArray[np.intp] = np.repeat(np.arange(n_crowds), counts[crowded])
+    crowd: Indices = np.repeat(np.arange(n_crowds), counts[crowded])
     inside = (2.0 / _WIDTH) * local[is_crowded] - 1.0
     weight = ranked.weight[is_crowded]
     moments = np.zeros((n_crowds, _NODES))
     if n_crowds:
-        firsts: NDArray[np.intp] = np.append(0, np.cumsum(counts[crowded])[:-1])
+        firsts: Indices = np.append(0, np.cumsum(counts[crowded])[:-1])
         for k, polynomial in enumerate(_chebyshev(inside)):
             moments[:, k] = np.add.reduceat(weight * polynomial, firsts)
 
     # Both kinds in one increasing sequence: each panel takes its nodes or its own scores.
     taken = np.where(crowded, _NODES, counts)
-    offsets: NDArray[np.intp] = np.append(0, np.cumsum(taken)[:-1])
+    offsets: Indices = np.append(0, np.cumsum(taken)[:-1])
     nodes_at = offsets[crowded][:, None] + np.arange(_NODES)
-    keep: NDArray[np.bool_] = np.ones(int(taken.sum()), dtype=bool)
+    keep: Mask = np.ones(int(taken.sum()), dtype=bool)
     keep[nodes_at.ravel()] = False
     singles_at = np.flatnonzero(keep)
     position: Floats = np.repeat(panel[starts], taken)
@@ -125,11 +125,9 @@ class _Table:
         return self.b.panel + self.b.local
 
     @cached_property
-    def first_far(self) -> NDArray[np.intp]:
+    def first_far(self) -> Indices:
         """Per block of rows, the first column that lies in the linear tail of all of them."""
-        ends: NDArray[np.intp] = (
-            np.append(np.arange(_ROWS, self.at_a.size, _ROWS), self.at_a.size) - 1
-        )
+        ends: Indices = np.append(np.arange(_ROWS, self.at_a.size, _ROWS), self.at_a.size) - 1
         return np.searchsorted(self.at_b, self.at_a[ends] + self.loss.linear_below, side="right")
 
     def near(self) -> Iterator[tuple[slice, slice, Floats]]:
@@ -146,7 +144,7 @@ class _Table:
 
     def far_sums(self) -> tuple[Floats, Floats]:
         """Per row, the sums of w_j and of w_j (b_j - a_i) over its linear tail."""
-        first: NDArray[np.intp] = np.repeat(self.first_far, _ROWS)[: self.at_a.size]
+        first: Indices = np.repeat(self.first_far, _ROWS)[: self.at_a.size]
         zeroth, distances, _ = Ranked(self.at_b, self.b.weight).above
         step = self.at_b[np.minimum(first, self.at_b.size - 1)] - self.at_a
         return zeroth[first], distances[first] + step * zeroth[first]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pnuauc._arrays import Floats, Indices, Mask
 from pnuauc._pairs._samples import Sample, Slopes
-from pnuauc.losses import Floats, Loss, Pieces, PiecewisePolynomial
+from pnuauc.losses import Loss, Pieces, PiecewisePolynomial
 
 
 def piecewise_mean(loss: Loss, a: Sample, b: Sample) -> float:
@@ -71,7 +71,7 @@ def _piecewise_sums(
     return out
 
 
-def _first(scores: Floats, targets: Floats, k: float, below: np.ufunc) -> NDArray[np.intp]:
+def _first(scores: Floats, targets: Floats, k: float, below: np.ufunc) -> Indices:
     """Smallest j with ``below(t - b_j, k)``, per target; n where there is none.
 
     b_j against t - k, as the search compares, is not always t - b_j against k after rounding: with
@@ -79,13 +79,13 @@ def _first(scores: Floats, targets: Floats, k: float, below: np.ufunc) -> NDArra
     bisection, so that a margin is on a breakpoint exactly where its computed value is.
     """
     n = scores.size
-    first: NDArray[np.intp] = np.asarray(np.searchsorted(scores, targets - k))
+    first: Indices = np.asarray(np.searchsorted(scores, targets - k))
     late = (first > 0) & below(targets - scores[np.maximum(first - 1, 0)], k)
     early = (first < n) & ~below(targets - scores[np.minimum(first, n - 1)], k)
     wrong = np.flatnonzero(late | early)
     if wrong.size:
-        low: NDArray[np.intp] = np.zeros_like(wrong)
-        high: NDArray[np.intp] = np.full_like(wrong, n)
+        low: Indices = np.zeros_like(wrong)
+        high: Indices = np.full_like(wrong, n)
         while np.any(low < high):
             middle = np.minimum((low + high) // 2, n - 1)
             found = below(targets[wrong] - scores[middle], k)
@@ -101,7 +101,7 @@ def _share_ties(
     function: Pieces,
     targets: Floats,
     source: Ranked,
-    firsts: list[NDArray[np.intp]],
+    firsts: list[Indices],
     total: Floats,
 ) -> None:
     """Where f jumps, give a margin on the breakpoint the mean of both sides (in place).
@@ -158,9 +158,7 @@ class Ranked:
         second = _reverse_cumsum(gaps * (2.0 * first[1:] + gaps * zeroth[1:]))
         return zeroth, first, second
 
-    def sums_above(
-        self, targets: Floats, k: float, first: NDArray[np.intp], degree: int
-    ) -> list[Floats]:
+    def sums_above(self, targets: Floats, k: float, first: Indices, degree: int) -> list[Floats]:
         """sum_{j >= first} w_j (k - (t - b_j))^q for q = 0..degree, at every target t."""
         sums = [self.above[q][first] for q in range(degree + 1)]
         if degree == 0:
@@ -177,7 +175,7 @@ class Ranked:
         self,
         targets: Floats,
         interval: tuple[float, float],
-        bounds: tuple[NDArray[np.intp], NDArray[np.intp]],
+        bounds: tuple[Indices, Indices],
         degree: int,
     ) -> list[Floats]:
         """sum_{start <= j < stop} w_j (k - (t - b_j))^q, q = 0..degree, k = interval[1].
@@ -216,7 +214,7 @@ class _RestartedSums:
     def __init__(self, ranked: Ranked, width: float, degree: int) -> None:
         scores = ranked.scores
         panel = np.floor((scores - scores[0]) / width)
-        is_first: NDArray[np.bool_] = np.append(True, panel[1:] != panel[:-1])
+        is_first: Mask = np.append(True, panel[1:] != panel[:-1])
         starts = np.flatnonzero(is_first)
         self.begin = starts[np.cumsum(is_first) - 1]
         distance = scores - scores[self.begin]
@@ -227,7 +225,7 @@ class _RestartedSums:
         ]
 
     @staticmethod
-    def _scan(terms: Floats, rank: NDArray[np.intp], longest: int) -> Floats:
+    def _scan(terms: Floats, rank: Indices, longest: int) -> Floats:
         # Doubling instead of one cumsum: differences of a global cumsum would carry the rounding
         # of everything that came before the panel.
         sums, step = terms, 1
@@ -237,7 +235,7 @@ class _RestartedSums:
             step *= 2
         return sums
 
-    def between(self, low: NDArray[np.intp], high: NDArray[np.intp]) -> list[Floats]:
+    def between(self, low: Indices, high: Indices) -> list[Floats]:
         """Sums over low <= j < high, which lie in one panel (empty where high <= low)."""
         some = high > low
         upper = np.where(some, high - 1, 0)

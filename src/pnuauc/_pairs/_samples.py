@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pnuauc.losses import Floats, Loss
+from pnuauc._arrays import Floats, Indices
+from pnuauc.losses import Loss
 
 Slopes: TypeAlias = tuple[float, Floats, Floats]
 WithinSlopes: TypeAlias = tuple[float, Floats]
@@ -24,7 +25,7 @@ class Sample:
     size: float
 
     @cached_property
-    def order(self) -> NDArray[np.intp]:
+    def order(self) -> Indices:
         return np.argsort(self.scores)
 
     def restore(self, ranked: Floats) -> Floats:

@@ -34,6 +34,10 @@ class _Axes:
     left: int = _LEFT
     top: int = _TOP
 
+    @property
+    def bottom(self) -> int:
+        return self.height - _BOTTOM
+
     def at_x(self, value: float) -> float:
         low, high = self.x
         if self.log_x:
@@ -45,50 +49,55 @@ class _Axes:
     def at_y(self, value: float) -> float:
         low, high = self.y
         share = min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
-        return round(self.height - _BOTTOM - share * (self.height - _BOTTOM - self.top), 1)
+        return round(self.bottom - share * (self.bottom - self.top), 1)
 
     def path(self, xs: Sequence[float], ys: Sequence[float]) -> str:
         return "M" + "L".join(f"{self.at_x(x)},{self.at_y(y)}" for x, y in zip(xs, ys, strict=True))
 
     def frame(self, x_label: str, y_label: str, percent: tuple[bool, bool]) -> str:
-        parts = [
-            f'<line class="axis" x1="{self.left}" x2="{_WIDTH - _RIGHT}" '
-            f'y1="{self.height - _BOTTOM}" y2="{self.height - _BOTTOM}"/>'
-        ]
+        right, low = _WIDTH - _RIGHT, self.bottom
+        parts = [_line("axis", (self.left, right), (low, low))]
         for value in _ticks(*self.x, log=self.log_x):
-            x = self.at_x(value)
-            parts.append(
-                f'<text class="tick" x="{x}" y="{self.height - _BOTTOM + 18}" '
-                f'text-anchor="middle">{_number(value, percent[0])}</text>'
-            )
+            parts.append(_text("tick", self.at_x(value), low + 18, _number(value, percent[0])))
         for value in _ticks(*self.y):
             y = self.at_y(value)
-            parts.append(
-                f'<line class="grid" x1="{self.left}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
-                f'<text class="tick" x="{self.left - 7}" y="{y + 4}" '
-                f'text-anchor="end">{_number(value, percent[1])}</text>'
-            )
-        middle = (self.left + _WIDTH - _RIGHT) / 2
-        parts.append(
-            f'<text class="label" x="{middle}" y="{self.height - 8}" '
-            f'text-anchor="middle">{escape(x_label)}</text>'
-        )
-        half = (self.height - _BOTTOM + self.top) / 2
+            parts.append(_line("grid", (self.left, right), (y, y)))
+            parts.append(_text("tick", self.left - 7, y + 4, _number(value, percent[1]), "end"))
+        parts.append(_text("label", (self.left + right) / 2, self.height - 8, escape(x_label)))
+        half = (low + self.top) / 2
         parts.append(
             f'<text class="label" transform="translate(14 {half}) rotate(-90)" '
             f'text-anchor="middle">{escape(y_label)}</text>'
         )
         return "".join(parts)
 
-    def upright(self) -> str:
-        """Grid lines from top to bottom with their numbers, for bars that lie."""
-        low = self.height - _BOTTOM
+    def upright(self, rows: str, x_label: str) -> str:
+        """Grid lines from top to bottom with their numbers, then ``rows``: bars that lie."""
+        low = self.bottom
         places = [(self.at_x(value), _number(value, False)) for value in _ticks(*self.x)]
-        return "".join(
-            f'<line class="grid" x1="{x}" x2="{x}" y1="{_TOP}" y2="{low}"/>'
-            f'<text class="tick" x="{x}" y="{low + 18}" text-anchor="middle">{number}</text>'
+        grid = "".join(
+            _line("grid", (x, x), (_TOP, low)) + _text("tick", x, low + 18, number)
             for x, number in places
         )
+        return grid + rows + _text("label", (self.left + _WIDTH) / 2, self.height - 8, x_label)
+
+    def marked(self, low: float, high: float, inside: str, at: float) -> str:
+        """A range of x behind what is drawn, and one value of x in front of it."""
+        left, right, x = map(self.at_x, (low, high, at))
+        return (
+            f'<rect class="range" x="{left}" y="{_TOP}" width="{max(right - left, 1):.1f}" '
+            f'height="{self.bottom - _TOP}"/>{inside}'
+            + _line("chance", (x, x), (_TOP, self.bottom))
+        )
+
+
+def _line(css: str, x: tuple[float, float], y: tuple[float, float]) -> str:
+    return f'<line class="{css}" x1="{x[0]}" x2="{x[1]}" y1="{y[0]}" y2="{y[1]}"/>'
+
+
+def _text(css: str, x: float, y: float, text: str, anchor: str | None = "middle") -> str:
+    at = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text class="{css}" x="{x}" y="{y}"{at}>{text}</text>'
 
 
 def _ticks(low: float, high: float, log: bool = False) -> list[float]:
@@ -109,9 +118,7 @@ def _ticks(low: float, high: float, log: bool = False) -> list[float]:
 
 def _number(value: float, percent: bool) -> str:
     value = 0.0 if abs(value) < 1e-12 else value
-    if percent:
-        return f"{100 * value:.3g}%"
-    return f"{value:.3g}"
+    return f"{100 * value:.3g}%" if percent else f"{value:.3g}"
 
 
 def _svg(title: str, description: str, body: str, height: int = _HEIGHT) -> str:
@@ -122,23 +129,26 @@ def _svg(title: str, description: str, body: str, height: int = _HEIGHT) -> str:
     )
 
 
-def _band(axes: _Axes, xs: Sequence[float], low: Sequence[float], high: Sequence[float]) -> str:
-    back = "L".join(
-        f"{axes.at_x(x)},{axes.at_y(y)}"
-        for x, y in zip(reversed(list(xs)), reversed(list(low)), strict=True)
-    )
-    return f'<path class="band" d="{axes.path(xs, high)}L{back}Z"/>'
+def _band(
+    axes: _Axes,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    between: str = "",
+) -> str:
+    """A curve and the band that it lies in; ``between`` is drawn over the band only."""
+    back = axes.path(xs[::-1], low[::-1]).removeprefix("M")
+    band = f'<path class="band" d="{axes.path(xs, high)}L{back}Z"/>'
+    return f'{band}{between}<path class="line" d="{axes.path(xs, ys)}"/>'
 
 
 def roc_chart(roc: dict[str, Any], auc: dict[str, Any]) -> str:
     """ROC curve with its band."""
     axes = _Axes((0, 1), (0, 1), height=400)
-    body = (
-        axes.frame("negatives flagged in error", "positives found", (True, True))
-        + _band(axes, roc["fpr"], roc["band_low"], roc["band_high"])
-        + f'<path class="chance" d="{axes.path((0, 1), (0, 1))}"/>'
-        + f'<path class="line" d="{axes.path(roc["fpr"], roc["tpr"])}"/>'
-    )
+    body = axes.frame("negatives flagged in error", "positives found", (True, True))
+    chance = f'<path class="chance" d="{axes.path((0, 1), (0, 1))}"/>'
+    body += _band(axes, roc["fpr"], roc["tpr"], roc["band_low"], roc["band_high"], chance)
     description = (
         f"The curve encloses an area of {auc['value']:.3f}; the shaded band has level "
         f"{roc['level']:.0%}; the dashed diagonal is chance."
@@ -169,10 +179,8 @@ def histogram_chart(scores: dict[str, Any]) -> str:
         )
     for i, (_, name, css) in enumerate(reversed(present)):
         x = _LEFT + 124 * i
-        body += (
-            f'<line class="outline {css}" x1="{x}" x2="{x + 26}" y1="{_TOP + 4}" y2="{_TOP + 4}"/>'
-            f'<text class="label" x="{x + 32}" y="{_TOP + 9}">{name}</text>'
-        )
+        body += _line(f"outline {css}", (x, x + 26), (_TOP + 4, _TOP + 4))
+        body += _text("label", x + 32, _TOP + 9, name, None)
     names = ", ".join(name for _, name, _ in present)
     return _svg("Distribution of held-out scores", f"One outline each for {names}.", body)
 
@@ -204,10 +212,7 @@ def selection_chart(name: str, curve: list[dict[str, float]]) -> str | None:
     body += f'<path class="line thin" d="{axes.path(xs, ys)}"/>'
     for point, x, y, error in zip(points, xs, ys, errors, strict=True):
         at = axes.at_x(x)
-        body += (
-            f'<line class="whisker" x1="{at}" x2="{at}" y1="{axes.at_y(y - error)}" '
-            f'y2="{axes.at_y(y + error)}"/>'
-        )
+        body += _line("whisker", (at, at), (axes.at_y(y - error), axes.at_y(y + error)))
         radius = 3 + 9 * np.sqrt(max(point.get("kept") or 0.0, 0.0))
         body += f'<circle class="dot" cx="{at}" cy="{axes.at_y(y)}" r="{radius:.1f}"/>'
     best = points[int(np.argmax(ys))]["value"]
@@ -215,26 +220,15 @@ def selection_chart(name: str, curve: list[dict[str, float]]) -> str | None:
     return _svg(f"Validation AUC by {label}", description, body)
 
 
-def sensitivity_chart(curve: dict[str, Any], interval: tuple[float, float] | None) -> str:
+def sensitivity_chart(curve: dict[str, Any], interval: tuple[float, float]) -> str:
     """AUC estimate as a function of the prior, with band and the prior that was used."""
     priors = curve["priors"]
     low, high = min(curve["low"]), max(curve["high"])
     pad = max(0.05 * (high - low), 0.005)
     axes = _Axes((priors[0], priors[-1]), (max(0.0, low - pad), min(1.0, high + pad)))
     body = axes.frame("share of positives among the unlabelled rows", "AUC estimate", (True, False))
-    if interval is not None:
-        left, right = (min(max(v, priors[0]), priors[-1]) for v in interval)
-        x = axes.at_x(left)
-        body += (
-            f'<rect class="range" x="{x}" y="{_TOP}" width="{max(axes.at_x(right) - x, 1):.1f}" '
-            f'height="{_HEIGHT - _BOTTOM - _TOP}"/>'
-        )
-    at = axes.at_x(curve["at"])
-    body += (
-        _band(axes, priors, curve["low"], curve["high"])
-        + f'<path class="line" d="{axes.path(priors, curve["value"])}"/>'
-        + f'<line class="chance" x1="{at}" x2="{at}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
-    )
+    drawn = _band(axes, priors, curve["value"], curve["low"], curve["high"])
+    body += axes.marked(*interval, drawn, curve["at"])
     description = (
         f"From {curve['value'][0]:.3f} at a prior of {priors[0]:.3f} to {curve['value'][-1]:.3f} "
         f"at {priors[-1]:.3f}; the dashed line is the prior used, {curve['at']:.3f}."
@@ -247,16 +241,9 @@ def posterior_chart(prior: dict[str, Any]) -> str:
     shares, density = prior["posterior"]["shares"], prior["posterior"]["density"]
     ends = min(shares[0], prior["low"]), max(shares[-1], prior["high"])
     axes = _Axes(ends, (0.0, 1.05), height=220)
-    bottom = axes.height - _BOTTOM
-    left, right, at = (axes.at_x(prior[name]) for name in ("low", "high", "value"))
     body = axes.frame("share of positives among the unlabelled rows", "likely", (True, False))
-    body += (
-        f'<rect class="range" x="{left}" y="{_TOP}" width="{max(right - left, 1):.1f}" '
-        f'height="{bottom - _TOP}"/>'
-        + _band(axes, shares, [0.0] * len(shares), density)
-        + f'<path class="line" d="{axes.path(shares, density)}"/>'
-        + f'<line class="chance" x1="{at}" x2="{at}" y1="{_TOP}" y2="{bottom}"/>'
-    )
+    drawn = _band(axes, shares, density, [0.0] * len(shares), density)
+    body += axes.marked(prior["low"], prior["high"], drawn, prior["value"])
     description = (
         f"Highest at {shares[int(np.argmax(density))]:.3f}; the dashed line is the mean, "
         f"{prior['value']:.3f}; vertical band: {prior['low']:.3f} to {prior['high']:.3f}."
@@ -271,27 +258,20 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
     high = max(max(c["drop"] + c["spread"] for c in shown), 0.005)
     low = min(min(c["drop"] - c["spread"] for c in shown), 0.0)
     axes = _Axes((low, high * 1.05), (0, 1), height=height, left=216)
-    body = axes.upright()
+    body = ""
     for i, column in enumerate(shown):
         y = _TOP + row * i
         start, end = sorted((axes.at_x(0), axes.at_x(column["drop"])))
-        whisker = [axes.at_x(column["drop"] + s * column["spread"]) for s in (-1, 1)]
-        told = column.get("direction") or ""
-        body += (
-            f'<text class="label" x="{_RIGHT - 12}" y="{y + 15}">{escape(_short(column["column"]))}'
-            f"<title>{escape(column['column'])}</title></text>"
-            f'<text class="tick" x="{_RIGHT - 12}" y="{y + 31}">{escape(_short(told))}</text>'
-            f'<rect class="bar" x="{start}" y="{y + 9}" width="{max(end - start, 1):.1f}" '
-            'height="18"/>'
-            f'<line class="whisker" x1="{whisker[0]}" x2="{whisker[1]}" y1="{y + 18}" '
-            f'y2="{y + 18}"/>'
-        )
-    body += (
-        f'<text class="label" x="{(axes.left + _WIDTH) / 2}" y="{height - 8}" '
-        'text-anchor="middle">fall when shuffled</text>'
-    )
-    first = shown[0]
-    description = f"Largest for {first['column']}: {first['drop']:.3f}."
+        low, high = (axes.at_x(column["drop"] + s * column["spread"]) for s in (-1, 1))
+        name, told = escape(_short(column["column"])), escape(_short(column.get("direction") or ""))
+        whole = f"<title>{escape(column['column'])}</title>"
+        body += _text("label", _RIGHT - 12, y + 15, name + whole, None)
+        body += _text("tick", _RIGHT - 12, y + 31, told, None)
+        width = f"{max(end - start, 1):.1f}"
+        body += f'<rect class="bar" x="{start}" y="{y + 9}" width="{width}" height="18"/>'
+        body += _line("whisker", (low, high), (y + 18, y + 18))
+    body = axes.upright(body, "fall when shuffled")
+    description = f"Largest for {shown[0]['column']}: {shown[0]['drop']:.3f}."
     return _svg("Most informative columns", description, body, height)
 
 
@@ -307,19 +287,13 @@ def interval_chart(methods: dict[str, dict[str, Any]]) -> str:
     height = 34 * len(rows) + _TOP + _BOTTOM
     low = max(0.0, min(min(v["low"], v["value"]) for _, v in rows) - 0.03)
     axes = _Axes((min(low, 0.9), 1.0), (0, 1), height=height, left=84)
-    body = axes.upright()
+    body = ""
     for i, (name, estimate) in enumerate(rows):
         y = _TOP + 34 * i + 17
-        at = axes.at_x(min(max(estimate["value"], axes.x[0]), 1.0))
-        body += (
-            f'<text class="label" x="{axes.left - 8}" y="{y + 4}" text-anchor="end">{name}</text>'
-            f'<line class="whisker thick" x1="{axes.at_x(max(estimate["low"], axes.x[0]))}" '
-            f'x2="{axes.at_x(estimate["high"])}" y1="{y}" y2="{y}"/>'
-            f'<circle class="dot solid" cx="{at}" cy="{y}" r="5"/>'
-        )
-    body += (
-        f'<text class="label" x="{(axes.left + _WIDTH) / 2}" y="{height - 8}" '
-        'text-anchor="middle">AUC</text>'
-    )
+        at, left, right = (axes.at_x(estimate[key]) for key in ("value", "low", "high"))
+        body += _text("label", axes.left - 8, y + 4, name, "end")
+        body += _line("whisker thick", (left, right), (y, y))
+        body += f'<circle class="dot solid" cx="{at}" cy="{y}" r="5"/>'
+    body = axes.upright(body, "AUC")
     told = "; ".join(f"{name} {value['value']:.3f}" for name, value in rows)
     return _svg("AUC estimates by the rows they use", told, body, height)

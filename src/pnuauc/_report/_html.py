@@ -14,14 +14,8 @@ __all__ = ["to_html"]
 
 #: Findings and charts that some data have no use for.
 _OPTIONAL = (
-    "prior",
-    "auc",
-    "roc",
-    "scores",
-    "review",
-    "sensitivity",
-    "unlabeled_effect",
-    "importance",
+    *("prior", "auc", "roc", "scores", "review", "sensitivity"),
+    *("unlabeled_effect", "importance"),
 )
 _CHARTS = (
     *("roc", "methods", "scores", "posterior", "sensitivity", "importance"),
@@ -69,26 +63,20 @@ def _cell(value: Any) -> str:
 def _draw(findings: dict[str, Any]) -> dict[str, str]:
     """The charts there are findings for."""
     out: dict[str, str | None] = {}
-    auc = findings.get("auc")
-    if auc and findings.get("roc"):
-        out["roc"] = charts.roc_chart(
-            findings["roc"], findings["auc_methods"].get(findings["roc"]["method"], auc)
-        )
-    if auc and len(findings.get("auc_methods", {})) > 1:
-        out["methods"] = charts.interval_chart(findings["auc_methods"])
+    auc, roc, methods = (findings.get(name) or {} for name in ("auc", "roc", "auc_methods"))
+    if auc and roc:
+        out["roc"] = charts.roc_chart(roc, methods.get(roc["method"], auc))
+    if auc and len(methods) > 1:
+        out["methods"] = charts.interval_chart(methods)
     if findings.get("scores"):
         out["scores"] = charts.histogram_chart(findings["scores"])
-    if findings.get("sensitivity"):
-        prior = findings["prior"]
-        out["sensitivity"] = charts.sensitivity_chart(
-            findings["sensitivity"], (prior["low"], prior["high"])
-        )
     prior = findings.get("prior") or {}
+    if curve := findings.get("sensitivity"):
+        out["sensitivity"] = charts.sensitivity_chart(curve, (prior["low"], prior["high"]))
     if prior.get("posterior") and prior.get("told", True):
         out["posterior"] = charts.posterior_chart(prior)
-    if (findings.get("importance") or {}).get("columns"):
-        out["importance"] = charts.importance_chart(findings["importance"]["columns"])
-    for name in ("eta", "width", "alpha"):
-        curves = findings["selection"].get("curves", {})
-        out[name] = charts.selection_chart(name, curves[name]) if name in curves else None
+    if columns := (findings.get("importance") or {}).get("columns"):
+        out["importance"] = charts.importance_chart(columns)
+    for name, curve in findings["selection"].get("curves", {}).items():
+        out[name] = charts.selection_chart(name, curve)
     return {name: chart for name, chart in out.items() if chart}

@@ -37,6 +37,11 @@ def interval(item: dict[str, Any]) -> str:
     return f"{item['value']:.3f} ({item['level']:.0%} interval {limits})"
 
 
+def percents(item: dict[str, Any]) -> str:
+    """The limits in percent."""
+    return f"{percent(item['low'])} to {percent(item['high'])}"
+
+
 def verdict(p_value: float) -> str:
     """What a p-value says about a difference."""
     return "a clear difference" if p_value < 0.05 else "no clear difference"
@@ -67,9 +72,9 @@ def auc_words(findings: dict[str, Any]) -> str:
         )
         return (
             f"{reason} What needs no prior: {pair} in {percent(raw['value'])} of pairs "
-            f"({raw['level']:.0%} interval {percent(raw['low'])} to {percent(raw['high'])})."
+            f"({raw['level']:.0%} interval {percents(raw)})."
         )
-    limits = f"({auc['level']:.0%} interval {percent(auc['low'])} to {percent(auc['high'])})"
+    limits = f"({auc['level']:.0%} interval {percents(auc)})"
     if auc["low"] <= 0.5:
         return (
             "These labels do not show that the model ranks better than chance: of a positive and a "
@@ -92,16 +97,15 @@ def prior_words(findings: dict[str, Any]) -> str:
             f"How many of the {n:,} unlabelled rows are positive cannot be told from these labels. "
             f"{prior['needed']}"
         )
-    known = prior["source"] == "given" and prior["low"] == prior["high"]
-    if known:
+    if prior["source"] == "given" and prior["low"] == prior["high"]:
         return (
             f"{percent(prior['value'])} of the {n:,} unlabelled rows are positive, as given: "
             f"{counted(prior['value'] * n)}."
         )
     return (
-        f"Of the {n:,} unlabelled rows {percent(prior['low'])} to {percent(prior['high'])} are "
-        f"positive ({prior['level']:.0%} interval, best estimate {percent(prior['value'])}): "
-        f"{prior['low'] * n:,.0f} to {prior['high'] * n:,.0f} rows."
+        f"Of the {n:,} unlabelled rows {percents(prior)} are positive ({prior['level']:.0%} "
+        f"interval, best estimate {percent(prior['value'])}): {prior['low'] * n:,.0f} to "
+        f"{prior['high'] * n:,.0f} rows."
     )
 
 
@@ -137,7 +141,7 @@ def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
     labels, table = findings["labels"], findings["table"]
     kinds = ", ".join(f"{n} {kind}" for kind, n in table["kinds"].items())
     rows = [
-        ("Rows", f"{table['rows']:,}: {_roles(labels)}"),
+        ("Rows", f"{table['rows']:,}: {role_words(labels)}"),
         ("Columns used", f"{kinds} ({table['n_encoded']} after encoding)"),
         ("Labels", _labels(labels)),
     ]
@@ -161,8 +165,7 @@ def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
 def _prior(prior: dict[str, Any]) -> str:
     if not prior.get("told", True):
         return f"cannot be told from these labels. {prior['reason']} {prior['needed']}"
-    limits = f" (interval {percent(prior['low'])} to {percent(prior['high'])})"
-    return f"{percent(prior['value'])}{limits}, {prior['source']}"
+    return f"{percent(prior['value'])} (interval {percents(prior)}), {prior['source']}"
 
 
 def rests_on(auc: dict[str, Any]) -> str:
@@ -184,14 +187,11 @@ def copies_words(copies: dict[str, Any]) -> list[str]:
     """Identical rows and near copies among those that were evaluated."""
     out = []
     if copies["identical"]:
+        weight = copies["rows_per_observation"]
+        counts = f", and every {weight:.1f} rows count as one" if weight > 1.05 else ""
         out.append(
             f"{copies['identical']:,} rows have an identical twin; identical rows were kept in one "
-            "fold"
-            + (
-                f", and every {copies['rows_per_observation']:.1f} rows count as one"
-                if copies["rows_per_observation"] > 1.05
-                else ""
-            )
+            f"fold{counts}"
         )
     if copies["near"]:
         out.append(
@@ -205,14 +205,14 @@ def effect_words(effect: dict[str, Any]) -> str:
     """What the unlabelled rows changed, on the same held-out rows."""
     if effect.get("difference") is None:
         return str(effect["message"])
-    sure = verdict(effect["p_value"])
     return (
         f"changed the held-out AUC by {effect['difference']:+.3f} ({effect['low']:+.3f} to "
-        f"{effect['high']:+.3f}, p = {effect['p_value']:.2g}): {sure}"
+        f"{effect['high']:+.3f}, p = {effect['p_value']:.2g}): {verdict(effect['p_value'])}"
     )
 
 
-def _roles(labels: dict[str, Any]) -> str:
+def role_words(labels: dict[str, Any]) -> str:
+    """How many rows of each role there are."""
     return (
         f"{labels['positive']:,} positive, {labels['negative']:,} negative, "
         f"{labels['unlabeled']:,} unlabelled"
@@ -245,11 +245,9 @@ def _labels(labels: dict[str, Any]) -> str:
 def _model(selection: dict[str, Any]) -> str:
     if selection.get("model") == "auto":
         return "committee: " + str(selection["message"])
+    centres = f" of {selection['n_centers']} centres" if selection["n_centers"] else ""
     return (
-        f"{selection['risk'].upper()} risk, {selection['loss']} loss, {selection['basis']} basis "
-        f"of {selection['n_centers']} centres; weighted mean of {selection['n_kept']} of "
-        f"{selection['n_candidates']} candidates"
-        if selection["n_centers"]
-        else f"{selection['risk'].upper()} risk, {selection['loss']} loss, {selection['basis']} "
-        f"basis; weighted mean of {selection['n_kept']} of {selection['n_candidates']} candidates"
+        f"{selection['risk'].upper()} risk, {selection['loss']} loss, {selection['basis']} basis"
+        f"{centres}; weighted mean of {selection['n_kept']} of {selection['n_candidates']} "
+        "candidates"
     )

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._extras import need
 from pnuauc._row_hash import Keys, shuffled
 from pnuauc._sources._keys import table_keys
 from pnuauc._sources._often import KeyCounts
 from pnuauc._sources._port import Batch, Source
+from pnuauc.io._arrow import pa, pc
 from pnuauc.io._cells import is_text
 from pnuauc.labels import UNLABELED
 
@@ -93,7 +93,7 @@ class Drawn:
         """Some of the rows."""
         return replace(
             self,
-            table=self.table.take(need("pyarrow").array(index)),
+            table=self.table.take(pa.array(index)),
             **{name: getattr(self, name)[index] for name in _ARRAYS},
         )
 
@@ -172,7 +172,6 @@ class _Look:
     searches: bool
 
     def __call__(self, batch: Batch) -> Drawn:
-        pa = need("pyarrow")
         codes, order = np.array(self.codes(batch.table)), self.keys.order(batch.table)
         unlabeled = codes == UNLABELED
         often = unlabeled & np.isin(order, self.apart)
@@ -181,10 +180,7 @@ class _Look:
         codes[examples] = _EXAMPLE
         low = unlabeled & ~often & (order <= np.uint64(self.limit))
         kept = np.flatnonzero(low | ~unlabeled | (codes == _EXAMPLE))
-        whole = batch.table
-        if not isinstance(whole, pa.Table):
-            whole = pa.Table.from_batches([whole])
-        table = whole.take(pa.array(kept))
+        table, whole = batch.take(kept), batch.table
         return Drawn(
             table,
             codes[kept],
@@ -193,14 +189,13 @@ class _Look:
             table_keys(table, sorted(table.column_names)),
             np.full(len(kept), batch.part, dtype=np.int64),
             batch.first_row + kept.astype(np.int64),
-            {name: span for name in whole.column_names if (span := _span(whole.column(name)))},
+            {name: span for name in table.column_names if (span := _span(whole.column(name)))},
             KeyCounts.of(counted),
         )
 
 
 def _span(values: Any) -> tuple[int, int] | None:
     """(smallest, largest) of whole numbers, also where they are text; None of anything else."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     if is_text(values.type) and len(values) and str(values[0])[-1:].isdigit():
         try:
             values = values.cast(pa.int64())
@@ -216,7 +211,7 @@ def _joined(a: Drawn | None, b: Drawn | None, at_most: int) -> Drawn | None:
     if a is None or b is None:
         return a if b is None else b
     arrays = {name: np.concatenate([getattr(a, name), getattr(b, name)]) for name in _ARRAYS}
-    table = need("pyarrow").concat_tables([a.table, b.table]).unify_dictionaries()
+    table = pa.concat_tables([a.table, b.table]).unify_dictionaries()
     if table.num_columns and table.column(0).num_chunks > _MANY_CHUNKS:
         table = table.combine_chunks()
     spans = {

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from pnuauc._extras import need
 from pnuauc._sources._port import BATCH_ROWS, Batch, LocalSource
 from pnuauc._sources._types import settled_schema
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa
 from pnuauc.io._formats import COMPRESSIONS, FORMATS, ReadOptions, find_source
 from pnuauc.io._frames import plain_types
 from pnuauc.io._tables import ParquetReader, iter_batches, read_cells, read_schema
@@ -228,7 +228,6 @@ class FileSource(LocalSource):
         return [replace(self, files=[file], name=str(file.path)) for file in self.files]
 
     def select(self, columns: Sequence[str]) -> FileSource:
-        pa = need("pyarrow")
         chosen = pa.schema([self.schema.field(name) for name in columns])
         return replace(self, schema=chosen)
 
@@ -261,7 +260,6 @@ class FileSource(LocalSource):
 
     def _typed(self, table: Any, file: TableFile) -> Any:
         """The batch in the types of the schema, with the columns that its folders name."""
-        pa = need("pyarrow")
         table = plain_types(table)
         columns = []
         for name, kind in zip(self.schema.names, self.schema.types, strict=True):
@@ -276,7 +274,6 @@ class FileSource(LocalSource):
 
 def _partition_types(files: Sequence[TableFile]) -> dict[str, Any]:
     """Types of the columns that folders name: whole numbers where all values are, else text."""
-    pa = need("pyarrow")
     types = {}
     for name in files[0].values if files else ():
         values = [file.values[name] for file in files]

@@ -11,16 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pnuauc._extras import need
-from pnuauc._row_hash import (
-    MISSING_CELL,
-    Keys,
-    byte_hashes,
-    combined,
-    number_bits,
-    whole_bits,
-)
+from pnuauc._row_hash import MISSING_CELL, Keys, byte_hashes, combined, number_bits, whole_bits
+from pnuauc.io._arrow import pa, pc
 from pnuauc.io._cells import tidy
+from pnuauc.io._text_parts import matches, to_numpy
 
 __all__ = ["table_keys"]
 
@@ -39,22 +33,13 @@ _WRITTEN = (
 def table_keys(table: Any, columns: Sequence[str] | None = None) -> Keys:
     """Keys of the rows of a table or record batch, shape (n,), from the named columns in order."""
     names = table.schema.names if columns is None else columns
-    cells = [part for name in names for part in _cells(_whole(table.column(name)))]
-    return combined(cells, table.num_rows)
-
-
-def _whole(column: Any) -> Any:
-    """One array of what may be chunks."""
-    pa = need("pyarrow")
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(
-        column.chunks or [pa.array([], column.type)])  # fmt: skip
+    cells = (table.column(name) for name in names)
+    whole = (c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in cells)
+    return combined([part for column in whole for part in _cells(column)], table.num_rows)
 
 
 def _cells(column: Any) -> Iterator[Keys]:
     """What the cells of one column count as; a column of lists gives one for each place."""
-    pa = need("pyarrow")
     types, kind = pa.types, column.type
     if types.is_dictionary(kind):
         words = next(_cells(column.dictionary))
@@ -103,28 +88,25 @@ def _placed(words: Keys, places: Any) -> Keys:
 
 def _texts(words: Any) -> Keys:
     """What distinct texts count as: numbers as numbers, dates however written, else their bytes."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     words = tidy(words.cast(pa.large_string()))
     out = _bytes(words)
-    dated = pc.fill_null(pc.match_substring_regex(words, _DATE), False)
-    if pc.any(dated).as_py():
-        found = words.filter(dated)
+    dated = matches(_DATE, words)
+    if dated.any():
+        found = words.filter(pa.array(dated))
         for pattern, written in _WRITTEN:
             found = pc.replace_substring_regex(found, pattern=pattern, replacement=written)
-        out[_mask(dated)] = _bytes(found)
-    truth = pc.fill_null(pc.is_in(pc.utf8_lower(words), pa.array(["true", "false"], words.type)),
-                         False)  # fmt: skip
-    if pc.any(truth).as_py():
-        out[_mask(truth)] = _bytes(pc.utf8_lower(words.filter(truth)))
-    numeric = pc.fill_null(pc.match_substring_regex(words, _NUMBER), False)
-    if pc.any(numeric).as_py():
-        found = pc.utf8_ltrim(words.filter(numeric), characters="+")
-        bits = number_bits(found.cast(pa.float64()).to_numpy(zero_copy_only=False))
-        long = _mask(pc.match_substring_regex(found, _LONG))
-        for i in np.flatnonzero(long):  # these keep all their digits
+        out[dated] = _bytes(found)
+    truth = matches("^(?:true|false)$", pc.utf8_lower(words))
+    if truth.any():
+        out[truth] = _bytes(pc.utf8_lower(words.filter(pa.array(truth))))
+    numeric = matches(_NUMBER, words)
+    if numeric.any():
+        found = pc.utf8_ltrim(words.filter(pa.array(numeric)), characters="+")
+        bits = number_bits(to_numpy(found.cast(pa.float64())))
+        for i in np.flatnonzero(matches(_LONG, found)):  # these keep all their digits
             bits[i] = whole_bits(int(found[int(i)].as_py()))
-        out[_mask(numeric)] = bits
-    out[_mask(pc.is_null(words))] = MISSING_CELL
+        out[numeric] = bits
+    out[to_numpy(pc.is_null(words))] = MISSING_CELL
     return out
 
 
@@ -134,7 +116,3 @@ def _bytes(words: Any) -> Keys:
     offsets = np.frombuffer(ends, dtype=np.int64)[words.offset : words.offset + len(words) + 1]
     raw = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
     return byte_hashes(raw, offsets)
-
-
-def _mask(found: Any) -> Any:
-    return found.to_numpy(zero_copy_only=False)

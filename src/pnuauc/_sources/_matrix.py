@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._design import MATRIX_FREE_ABOVE
-from pnuauc._extras import need
 from pnuauc._ranges import LARGEST
 from pnuauc._sources._draw import RowKeys, draw_rows
 from pnuauc._sources._port import Batch, Source
 from pnuauc._sources._unlabeled import AllUnlabeled
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa, pc
 from pnuauc.labels import UNLABELED, Roles, read_roles
 from pnuauc.losses import get_loss
 
@@ -45,7 +45,6 @@ _MOST_LABELS = 1000
 
 def matrix_table(columns: Mapping[str, Any], names: Sequence[str]) -> Any:
     """Numpy columns -> arrow table; the matrix becomes a column of lists and is not copied."""
-    pa = need("pyarrow")
     made = []
     for name in names:
         values = columns[name]
@@ -75,7 +74,6 @@ def check_cells(X: NDArray[Any], where: str) -> NDArray[Any]:
 
 def as_matrix(column: Any, where: str = "X") -> NDArray[Any]:
     """A column of lists -> shape (n, d), without a copy; missing cells are refused."""
-    pa = need("pyarrow")
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     values = column.flatten()
@@ -108,7 +106,6 @@ class LabelCodes:
 
     def __call__(self, table: Any) -> NDArray[np.int8]:
         """Roles of the rows of a table, shape (n,)."""
-        pa, pc = need("pyarrow"), need("pyarrow.compute")
         column = table.column(LABEL)
         lookup = np.array([*self.codes, UNLABELED], dtype=np.int8)
         if not self.values:

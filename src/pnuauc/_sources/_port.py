@@ -9,10 +9,15 @@ module, ``functools.partial`` of them or small dataclasses with ``__call__``, ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pnuauc._rows import Block, Visited, map_blocks, merge_known, merged, row_blocks
+from pnuauc.io._arrow import pa
 
 __all__ = ["Batch", "MemorySource", "Source", "SourceRows", "is_source"]
 
@@ -46,6 +51,11 @@ class Batch:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    def take(self, rows: NDArray[np.intp]) -> Any:
+        """Some of the rows, by their places, as a ``pyarrow.Table``."""
+        found = self.table.take(pa.array(rows))
+        return found if isinstance(found, pa.Table) else pa.Table.from_batches([found])
+
 
 class Source(Visited[Batch], Protocol):
     """A table, batch by batch. The order of batches is fixed, whatever speed is asked for."""
@@ -76,42 +86,32 @@ class LocalSource(Visited[Batch]):
 
     def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
         """function(batch) for every batch, in order; a few batches are held at a time."""
-        for n, result in map_blocks(_Sized(function), self.batches(), self.n_threads):
+        for n, result in map_blocks(partial(_sized, function), self.batches(), self.n_threads):
             if self.seen is not None:
                 self.seen(n)
             yield result
 
 
-@dataclass(frozen=True, eq=False)
-class _Sized(Generic[_Result]):
-    function: Callable[[Batch], _Result]
-
-    def __call__(self, batch: Batch) -> tuple[int, _Result]:
-        return len(batch), self.function(batch)
+def _sized(function: Callable[[Batch], _Result], batch: Batch) -> tuple[int, _Result]:
+    return len(batch), function(batch)
 
 
+@dataclass(eq=False)
 class MemorySource(LocalSource):
     """A ``pyarrow.Table`` in memory."""
 
-    def __init__(
-        self, table: Any, *, name: str = "table", batch_rows: int = BATCH_ROWS, n_threads: int = 1
-    ) -> None:
-        self.table, self.name = table, name
-        self.batch_rows, self.n_threads = batch_rows, n_threads
+    table: Any
+    name: str = "table"
+    batch_rows: int = BATCH_ROWS
+    n_threads: int = 1
+    seen: Callable[[int], None] | None = None
 
     @property
     def schema(self) -> Any:
         return self.table.schema
 
     def select(self, columns: Sequence[str]) -> MemorySource:
-        made = MemorySource(
-            self.table.select(list(columns)),
-            name=self.name,
-            batch_rows=self.batch_rows,
-            n_threads=self.n_threads,
-        )
-        made.seen = self.seen
-        return made
+        return replace(self, table=self.table.select(list(columns)))
 
     def batches(self) -> Iterator[Batch]:
         for rows in row_blocks(self.table.num_rows, self.batch_rows):
@@ -135,7 +135,7 @@ class SourceRows:
 
     def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
         """function(block) for every block, in order."""
-        for found in self.source.map(_EachBlock(self.read, function)):
+        for found in self.source.map(partial(_each_block, self.read, function)):
             yield from found
 
     def reduce(
@@ -145,29 +145,26 @@ class SourceRows:
         zero: _Result,
     ) -> _Result:
         """Merge the summaries of all blocks: those of a batch where it is, then the batches."""
-        found = self.source.reduce(_Merged(self.read, summarise, merge), merge_known(merge), None)
+        found = self.source.reduce(
+            partial(_merged_blocks, self.read, summarise, merge), merge_known(merge), None
+        )
         return zero if found is None else merge(zero, found[0])
 
 
-@dataclass(frozen=True, eq=False)
-class _EachBlock(Generic[_Result]):
-    read: Callable[[Batch], Iterable[Block]]
-    function: Callable[[Block], _Result]
-
-    def __call__(self, batch: Batch) -> list[_Result]:
-        return [self.function(block) for block in self.read(batch)]
+def _each_block(
+    read: Callable[[Batch], Iterable[Block]], function: Callable[[Block], _Result], batch: Batch
+) -> list[_Result]:
+    return [function(block) for block in read(batch)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Merged(Generic[_Result]):
+def _merged_blocks(
+    read: Callable[[Batch], Iterable[Block]],
+    summarise: Callable[[Block], _Result],
+    merge: Callable[[_Result, _Result], _Result],
+    batch: Batch,
+) -> tuple[_Result] | None:
     """The merged summaries of a batch's blocks as a tuple of one; None where it has none."""
-
-    read: Callable[[Batch], Iterable[Block]]
-    summarise: Callable[[Block], _Result]
-    merge: Callable[[_Result, _Result], _Result]
-
-    def __call__(self, batch: Batch) -> tuple[_Result] | None:
-        found = None
-        for block in self.read(batch):
-            found = merged(self.merge, found, (self.summarise(block),))
-        return found
+    found = None
+    for block in read(batch):
+        found = merged(merge, found, (summarise(block),))
+    return found

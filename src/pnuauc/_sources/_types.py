@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._cells import is_text
+from pnuauc.io._arrow import pa
+from pnuauc.io._cells import is_number, is_text
 
 __all__ = ["settled_schema"]
 
@@ -22,7 +22,6 @@ def settled_schema(
     schemas : (name of the file, its schema), in order
     partitions : columns that folders name, with their types
     """
-    pa = need("pyarrow")
     first_name, first = schemas[0]
     fields = []
     for column in first.names:
@@ -67,15 +66,11 @@ def _settled(column: str, kinds: Sequence[tuple[str, Any]]) -> Any:
 
 def _joint(a: Any, b: Any) -> Any | None:
     """The type that holds the values of both, or None."""
-    pa = need("pyarrow")
     types = pa.types
     if a == b or types.is_null(b):
         return a
     if types.is_null(a):
         return b
-    if types.is_dictionary(a) and types.is_dictionary(b):
-        values = _joint(a.value_type, b.value_type)
-        return None if values is None else pa.dictionary(pa.int32(), values)
     if types.is_dictionary(a) or types.is_dictionary(b):
         plain = [t.value_type if types.is_dictionary(t) else t for t in (a, b)]
         values = _joint(*plain)
@@ -84,15 +79,10 @@ def _joint(a: Any, b: Any) -> Any | None:
         return pa.large_string()
     if types.is_integer(a) and types.is_integer(b):
         return pa.int64()
-    if _is_number(a) and _is_number(b):
+    if is_number(a) and is_number(b):
         return pa.float64()
     dated = (types.is_timestamp, types.is_date)
     if any(is_a(a) for is_a in dated) and any(is_a(b) for is_a in dated):
         zones = {t.tz for t in (a, b) if types.is_timestamp(t)}
         return pa.timestamp("us", zones.pop()) if len(zones) == 1 else None
     return None
-
-
-def _is_number(kind: Any) -> bool:
-    types = need("pyarrow").types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))

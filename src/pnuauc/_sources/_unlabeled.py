@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pnuauc._row_hash import Keys, fold_of
 from pnuauc._rows import ArrayRows, Block
 from pnuauc._sources._draw import RowKeys
 from pnuauc._sources._port import Batch, Source, SourceRows
-from pnuauc.io._columns import CellError
+from pnuauc.io._columns import cells_of
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.labels import UNLABELED
 
@@ -30,10 +31,8 @@ class Encoded:
     encoder: TableEncoder
 
     def __call__(self, batch: Batch) -> tuple[Any, None]:
-        try:
+        with cells_of(batch.name):
             return self.encoder.encode(batch.table, batch.first_row), None
-        except CellError as error:
-            raise CellError(f"'{batch.name}': {error}", about=error.about) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,23 +97,16 @@ class _Blocks:
             None if weight is None else weight[index],
             block_size=self.block_size,
         )
-        for block in visitor.map(_itself):
-            yield replace(block, read=_Viewed(block.read, self.views)) if self.views else block
+        yield from visitor.map(partial(_viewed, views=self.views))
 
 
-def _itself(block: Block) -> Block:
-    return block
+def _viewed(block: Block, views: tuple[Callable[[Any], Any], ...]) -> Block:
+    return replace(block, read=partial(_through, block.read, views)) if views else block
 
 
-@dataclass(frozen=True, eq=False)
-class _Viewed:
+def _through(read: Callable[[], Any], views: tuple[Callable[[Any], Any], ...]) -> Any:
     """The rows of a block through views; a block that was made where it is read stays there."""
-
-    read: Callable[[], Any]
-    views: tuple[Callable[[Any], Any], ...]
-
-    def __call__(self) -> Any:
-        X = self.read()
-        for view in self.views:
-            X = view(X)
-        return X
+    X = read()
+    for view in views:
+        X = view(X)
+    return X

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._extras import need
 from pnuauc._role_counts import RoleCounts
 from pnuauc._sources import Batch, Source
 from pnuauc._study._data import LabelCodes, label_values, read_labels, repeated
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa, pc
 from pnuauc.io._cells import is_text, tidy
 from pnuauc.labels import UNLABELED
 
@@ -41,7 +42,6 @@ class LabelReader:
 
     def __call__(self, table: Any) -> NDArray[np.int8]:
         """Roles of the rows, shape (n,)."""
-        pc = need("pyarrow.compute")
         values = _plain_cells(table, self.label)
         places = pc.index_in(values, self.cells)
         if places.null_count > values.null_count:
@@ -59,7 +59,7 @@ def read_source_labels(
     """How each value of the label column is read, and how many rows of each role there are."""
     label_values(source.schema.empty_table(), label)  # says which columns there are, if not this
     nothing: Counter[Any] = Counter()
-    counted = source.select([label]).reduce(_Count(label), _add, nothing)
+    counted = source.select([label]).reduce(partial(_count, label=label), _add, nothing)
     if not counted:
         raise InputError("The table has a header but no rows.")
     if len(counted) > _MOST_LABELS:
@@ -69,7 +69,6 @@ def read_source_labels(
             about="labels",
         )
     known = sorted((v for v in counted if v is not None), key=lambda v: (str(type(v)), v))
-    pa = need("pyarrow")
     cells = pa.array(known, _plain_cells(source.schema.empty_table(), label).type)
     values = [*known, *([None] if None in counted else [])]
     repeats = np.array([counted[value] for value in values])
@@ -81,7 +80,6 @@ def read_source_labels(
 
 def _plain_cells(table: Any, label: str) -> Any:
     """The cells; dictionaries written out, text tidied, NaN missing."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     values = table.column(label)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -92,14 +90,9 @@ def _plain_cells(table: Any, label: str) -> Any:
     return values
 
 
-@dataclass(frozen=True)
-class _Count:
-    label: str
-
-    def __call__(self, batch: Batch) -> Counter[Any]:
-        found = need("pyarrow.compute").value_counts(_plain_cells(batch.table, self.label))
-        return Counter(dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(),
-                                strict=True)))  # fmt: skip
+def _count(batch: Batch, label: str) -> Counter[Any]:
+    values, counts = pc.value_counts(_plain_cells(batch.table, label)).flatten()
+    return Counter(dict(zip(values.to_pylist(), counts.to_pylist(), strict=True)))
 
 
 def _add(a: Counter[Any], b: Counter[Any]) -> Counter[Any]:

@@ -20,13 +20,7 @@ from pnuauc.baselines import LabeledOnly
 from pnuauc.labels import Roles
 from pnuauc.metrics import compare_auc
 
-__all__ = [
-    "committee_findings",
-    "labelled_only",
-    "quietly",
-    "rival_findings",
-    "selection_message",
-]
+__all__ = ["committee_findings", "labelled_only", "quietly", "rival_findings", "selection_message"]
 
 _SAID = {
     "kernels": "AUC risk on Gaussians",

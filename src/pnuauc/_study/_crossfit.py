@@ -16,14 +16,7 @@ from pnuauc.labels import Roles
 from pnuauc.metrics import RoleStratifiedKFold
 from pnuauc.metrics._estimate import CROSS_FIT_VARIANCE
 
-__all__ = [
-    "CrossFit",
-    "Reference",
-    "common_scale",
-    "cross_fit",
-    "evaluation_rows",
-    "fold_count",
-]
+__all__ = ["CrossFit", "Reference", "common_scale", "cross_fit", "evaluation_rows", "fold_count"]
 
 Floats = NDArray[np.float64]
 

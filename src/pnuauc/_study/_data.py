@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._extras import need
 from pnuauc._label_column import as_list
 from pnuauc._label_words import nearest
 from pnuauc._role_counts import RoleCounts
@@ -19,7 +18,8 @@ from pnuauc._shown import few
 from pnuauc._warn import warn
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
 from pnuauc.io import TableEncoder
-from pnuauc.io._cells import as_typed, is_text, tidy
+from pnuauc.io._arrow import pa
+from pnuauc.io._cells import as_typed, is_number, is_text, tidy
 from pnuauc.labels import ROLES, Roles, read_roles
 
 __all__ = [
@@ -45,11 +45,7 @@ class LabelCodes:
 
     def for_type(self, kind: Any) -> dict[str, Any]:
         """The values in the type of the column: options from a command line arrive as text."""
-        return {
-            "positive_label": _in_type(self.positive, kind),
-            "negative_label": _in_type(self.negative, kind),
-            "unlabeled_label": _in_type(self.unlabeled, kind),
-        }
+        return {f"{role}_label": _in_type(value, kind) for role, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -73,18 +69,17 @@ class ColumnRoles:
 
 
 def _in_type(value: Any, kind: Any) -> Any:
-    types = need("pyarrow").types
     if not isinstance(value, str) or kind is None:
         if isinstance(value, (list, tuple)):
             return [_in_type(item, kind) for item in value] or None
         return value
-    if types.is_boolean(kind):
+    if pa.types.is_boolean(kind):
         lowered = value.strip().lower()
         if lowered in {"true", "1", "yes"}:
             return True
         if lowered in {"false", "0", "no"}:
             return False
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    if is_number(kind):
         try:
             number = float(value)
         except ValueError:
@@ -97,16 +92,11 @@ def _in_type(value: Any, kind: Any) -> Any:
 
 def label_values(table: Any, label: str) -> Any:
     """The label column as an array that :func:`pnuauc.labels.read_roles` reads."""
-    pa = need("pyarrow")
     if label not in table.column_names:
-        names = table.column_names
-        shown = few(names, 10)
-        alone = len(names) == 1
-        hint = " Is the delimiter right?" if alone else ""
-        raise InputError(
-            f"There is no column '{label}'; the columns are {shown}.{hint}",
-            about="delimiter" if alone else None,
-        )
+        message = f"There is no column '{label}'; the columns are {few(table.column_names, 10)}."
+        if len(table.column_names) == 1:
+            raise InputError(f"{message} Is the delimiter right?", about="delimiter")
+        raise InputError(message)
     values = _label_cells(table, label)
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
@@ -122,7 +112,6 @@ def label_values(table: Any, label: str) -> Any:
 
 def _label_cells(table: Any, label: str) -> Any:
     """The cells; text that is all numbers, or all true and false, as such."""
-    pa = need("pyarrow")
     values = table.column(label)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -235,8 +224,8 @@ def check_present(table: Any, roles: ColumnRoles) -> None:
         for name in names:
             if name not in table.column_names:
                 raise InputError(f"There is no column '{name}', given as one that {what}.")
-    named: Sequence[str] = [roles.label, *roles.ids, *roles.drop]
-    twice = next((name for name in named if list(named).count(name) > 1), None)
+    named = [roles.label, *roles.ids, *roles.drop]
+    twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"Column '{twice}' is given two roles among label, id and drop.")
 
@@ -249,8 +238,7 @@ def collected(messages: list[str]) -> Iterator[None]:
         yield
     for warning in caught:
         if issubclass(warning.category, PnuaucWarning):
-            text = str(warning.message)
-            if text not in messages:
+            if (text := str(warning.message)) not in messages:
                 messages.append(text)
         else:
             warnings.warn_explicit(

@@ -153,9 +153,8 @@ def _known_prior(
     n_unlabeled: int,
     level: float,
 ) -> ClassPrior | None:
-    if given is None and not estimate and roles.setting != "PNU":
-        return None
-    if given is None and min(roles.n_positive or 2, roles.n_negative or 2) < 2:
+    few = min(roles.n_positive or 2, roles.n_negative or 2) < 2
+    if given is None and (few or not (estimate or roles.setting == "PNU")):
         return None
     return find_prior(given, first[:, None], roles, level=level, n_unlabeled=n_unlabeled)
 
@@ -171,14 +170,11 @@ def _one(
             continue
         if estimate.method == name:
             out["methods"][name] = estimate.to_dict()
-    if method == "auto" and prior is None and roles.setting in {"PU", "NU"}:
-        out["auc"] = None
-        curve = sensitivity_from_counts(counts, _SHOWN_PRIORS, level=level)
-        out["sensitivity"] = curve.to_dict()
-        return out
-    out["auc"] = auc_from_counts(counts, prior, method, level).to_dict()
-    if prior is not None:
-        grid = sorted({*_SHOWN_PRIORS, round(prior.value, 4)})
+    untold = method == "auto" and prior is None and roles.setting in {"PU", "NU"}
+    out["auc"] = None if untold else auc_from_counts(counts, prior, method, level).to_dict()
+    if untold or prior is not None:
+        used = set() if prior is None else {round(prior.value, 4)}
+        grid = sorted({*_SHOWN_PRIORS, *used})
         out["sensitivity"] = sensitivity_from_counts(counts, grid, level=level).to_dict()
     return out
 

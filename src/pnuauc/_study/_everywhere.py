@@ -15,7 +15,7 @@ from pnuauc._study._census import LabelReader
 from pnuauc._study._crossfit import CrossFit, Reference
 from pnuauc._study._rows import Origin
 from pnuauc.io import TableEncoder
-from pnuauc.io._columns import CellError
+from pnuauc.io._columns import cells_of
 from pnuauc.io._model import encode_batch
 from pnuauc.labels import UNLABELED
 from pnuauc.metrics._counts import count_cells
@@ -71,10 +71,8 @@ class _Count:
         rows = np.flatnonzero(self.labels(batch.table) == UNLABELED)
         if not len(rows):
             return nothing_counted(self.anchors)
-        try:
+        with cells_of(batch.name):
             X = encode_batch(self.encoder, batch.table, self.views, batch.first_row)
-        except CellError as error:
-            raise CellError(f"'{batch.name}': {error}", about=error.about) from error
         folds = fold_of(self.keys.order(batch.table)[rows], len(self.refits))
         found = []
         for k, (refit, anchors) in enumerate(zip(self.refits, self.anchors, strict=True)):
@@ -117,11 +115,11 @@ def placed_among_all(
     counted = everything.reduce(count, operator.add, nothing_counted(anchors))
     scores = held_out.scores.copy()
     for k, (rows, points, own) in enumerate(zip(known, anchors, raw, strict=True)):
-        fold, drawn = counted.folds[k], held_out.folds[k][0]
+        fold, (drawn, refit) = counted.folds[k], held_out.folds[k]
         if not len(rows) or not fold.cells.sum():
             continue  # no row of U in this fold: the places among the drawn ones stay
         unlabeled = drawn[codes[drawn] == UNLABELED]
-        spread = held_out.folds[k][1].decision_function(X[held_out.rows[unlabeled]])
+        spread = refit.decision_function(X[held_out.rows[unlabeled]])
         scale = Reference.counted(points, fold.cells, fold.low, fold.high, spread)
         scores[rows] = scale(own)
     n_all = int(sum(fold.cells.sum() for fold in counted.folds))

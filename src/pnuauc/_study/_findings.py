@@ -76,16 +76,13 @@ def label_findings(roles: Roles | RoleCounts) -> dict[str, Any]:
 
 def _spelled(label: Any) -> str:
     """1.0 is written 1: a column of 1, 0 and nothing arrives as floats."""
-    if isinstance(label, float) and label == int(label):
-        return str(int(label))
-    return str(label)
+    return str(int(label) if isinstance(label, float) and label == int(label) else label)
 
 
 def selection_findings(ranker: Any) -> dict[str, Any]:
     """What was chosen, out of what, and the validation risk along each parameter."""
     if isinstance(ranker, AutoAUCClassifier):
         return committee_findings(ranker)
-    chosen = ranker.selection_.to_dict()
     return {
         "model": ranker.selection,
         "risk": ranker.risk_,
@@ -96,7 +93,7 @@ def selection_findings(ranker: Any) -> dict[str, Any]:
         "n_kept": int(np.count_nonzero(ranker.cv_results_["weight"])),
         "n_corrected": int(ranker.n_corrected_),
         "best": {k: v for k, v in ranker.best_params_.items() if np.isfinite(v)},
-        **chosen,
+        **ranker.selection_.to_dict(),
     }
 
 
@@ -130,7 +127,7 @@ def auc_findings(held_out: CrossFit, prior: ClassPrior | None, level: float) -> 
     """AUC by every method the roles allow, ROC curve and sensitivity to the prior."""
     roles, scores, factor = held_out.roles, held_out.scores, held_out.variance_factor
     estimates, raw = {}, None
-    told = prior is not None and prior_verdict(prior, roles)["told"]
+    told = prior_verdict(prior, roles).get("told", False)
     for method in ("combined", "pn", "pu", "nu"):
         try:
             estimate = auc_estimate(roles, scores, prior, method, level, variance_factor=factor)
@@ -139,21 +136,14 @@ def auc_findings(held_out: CrossFit, prior: ClassPrior | None, level: float) -> 
         if told or method == "pn":
             final = _of_final_model(estimate, held_out)
             estimates[estimate.method] = final.to_dict()
-    for name in ("pu_raw", "nu_raw"):
-        if raw is None and all(roles.counts[r] for r in ((0, 2) if name == "pu_raw" else (1, 2))):
-            share = auc_estimate(roles, scores, None, name, level, variance_factor=factor)
-            raw = share.to_dict()
+    if roles.n_unlabeled and (roles.n_positive or roles.n_negative):
+        name = "pu_raw" if roles.n_positive else "nu_raw"
+        raw = auc_estimate(roles, scores, None, name, level, variance_factor=factor).to_dict()
     try:
         # a prior that these labels do not tell must not carry an AUC: with P and N it is left out
         known = prior if told or roles.setting == "PNU" else None
-        best = auc_estimate(
-            roles,
-            scores,
-            known if told else _doubted(known),
-            "auto",
-            level,
-            variance_factor=factor,
-        )
+        known = known if told else _doubted(known)
+        best = auc_estimate(roles, scores, known, "auto", level, variance_factor=factor)
     except PriorNotIdentifiedError:
         return {"auc": None, "auc_reason": _NOT_TOLD, "auc_methods": {}, "auc_raw": raw}
     except ValueError as error:
@@ -299,20 +289,18 @@ def unlabeled_effect(
     out: dict[str, Any] = {"message": selection_message(ranker), "difference": None}
     if roles.setting != "PNU":
         without = "negatives" if roles.setting == "PU" else "positives"
-        if roles.n_unlabeled:
-            out["message"] = (
-                f"There are no labelled {without}: without the unlabelled rows there would be no "
-                "model."
-            )
-        else:
-            out["message"] = "There are no unlabelled rows."
+        out["message"] = (
+            f"There are no labelled {without}: without the unlabelled rows there would be no model."
+            if roles.n_unlabeled
+            else "There are no unlabelled rows."
+        )
         return out
     plain = labelled_only(quiet, held_out)
     alone = cross_fit(
         plain, X, roles, held_out.rows, n_folds=n_folds, seed=seed, copies=held_out.copies
     )
-    told = prior is not None and prior_verdict(prior, roles)["told"]
-    known = prior if told else None  # without a prior: positives and negatives alone
+    # without a prior: positives and negatives alone
+    known = prior if prior_verdict(prior, roles).get("told") else None
     result = compare_auc(held_out.roles, held_out.scores, alone.scores, known)
     out |= {key: getattr(result, key) for key in ("difference", "low", "high", "p_value", "method")}
     out["with"], out["without"] = result.value_a, result.value_b

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -20,12 +21,7 @@ from pnuauc._prior import ClassPrior
 from pnuauc._role_counts import RoleCounts
 from pnuauc._study._committee import quietly, rival_findings
 from pnuauc._study._copies import find_copies
-from pnuauc._study._crossfit import (
-    CrossFit,
-    cross_fit,
-    evaluation_rows,
-    fold_count,
-)
+from pnuauc._study._crossfit import CrossFit, cross_fit, evaluation_rows, fold_count
 from pnuauc._study._data import ColumnRoles, collected
 from pnuauc._study._everywhere import placed_among_all
 from pnuauc._study._findings import (
@@ -227,7 +223,6 @@ def _top(
 ) -> dict[str, Any]:
     """The rows to review next, of those in memory or of all."""
     measured = (findings.get("importance") or {}).get("columns") or []
-    important = [item["column"] for item in measured]
     candidates, encoded = rows, X
     if leaders is not None and rows.origin is not None:
         candidates = leaders.rows(rows.counts, findings["table"]["ids"], rows.origin.source)
@@ -239,22 +234,17 @@ def _top(
         candidates.ids,
         candidates.roles,
         settings.top,
-        important,
+        [item["column"] for item in measured],
         numbers=candidates.numbers,
     )
 
 
 def _check_setting(roles: RoleCounts, label: str) -> None:
+    needs = "every role that occurs needs at least 2 rows" if 1 in roles.counts else None
     if roles.setting not in {"PN", "PU", "NU", "PNU"}:
-        raise InputError(
-            f"Label column '{label}' holds {roles.describe()}; a ranking needs at least two of "
-            "positive, negative and unlabelled rows."
-        )
-    if 1 in roles.counts:
-        raise InputError(
-            f"Label column '{label}' holds {roles.describe()}; every role that occurs needs "
-            "at least 2 rows."
-        )
+        needs = "a ranking needs at least two of positive, negative and unlabelled rows"
+    if needs is not None:
+        raise InputError(f"Label column '{label}' holds {roles.describe()}; {needs}.")
 
 
 def _prior(
@@ -333,9 +323,7 @@ def _header(
     encoder: TableEncoder,
     settings: FitSettings,
 ) -> dict[str, Any]:
-    kinds: dict[str, int] = {}
-    for column in encoder.columns_:
-        kinds[column.kind] = kinds.get(column.kind, 0) + 1
+    kinds = dict(Counter(column.kind for column in encoder.columns_))
     if encoder.is_sparse:
         kinds = {"sparse feature": encoder.n_features_in_}
     return {
@@ -417,53 +405,32 @@ def _judge(
 
 
 def _procedure(n_folds: int, held_out: CrossFit, roles: RoleCounts) -> str:
-    n_used, identical = held_out.roles.n_unlabeled, held_out.copies.n_rows
-    all_rows = (
-        ""
-        if held_out.n_reference is None
-        else f"Labelled rows are placed among all {held_out.n_reference:,} unlabelled ones. "
-    )
-    return (
+    n_used, n_all = held_out.roles.n_unlabeled, roles.n_unlabeled
+    identical, among = held_out.copies.n_rows, held_out.n_reference
+    told = [
         f"{n_folds} folds by role: the whole selection is repeated without each fold and the fold "
-        "is scored by that refit, so no row is judged by a model that saw its label. "
-        + (
-            f"{n_used:,} of {roles.n_unlabeled:,} unlabelled rows, drawn at random, take part. "
-            if n_used < roles.n_unlabeled
-            else ""
-        )
-        + all_rows
-        + (
-            f"{identical:,} rows have an identical twin; identical rows are kept in one fold. "
-            if identical
-            else ""
-        )
-        + "A score counts by its place among the unlabelled scores of its fold; the prior and the "
+        "is scored by that refit, so no row is judged by a model that saw its label."
+    ]
+    if n_used < n_all:
+        told += [f"{n_used:,} of {n_all:,} unlabelled rows, drawn at random, take part."]
+    if among is not None:
+        told += [f"Labelled rows are placed among all {among:,} unlabelled ones."]
+    if identical:
+        told += [f"{identical:,} rows have an identical twin; identical rows are kept in one fold."]
+    told += [
+        "A score counts by its place among the unlabelled scores of its fold; the prior and the "
         "encoding come from all rows. The interval allows for the scatter of refits and for what "
         "the final model gains from the rows that each of them lacked."
-    )
+    ]
+    return " ".join(told)
 
 
 def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
     """What the model file tells about itself: no rows of the table, no ids."""
     wanted = (
-        "pnuauc",
-        "created",
-        "command",
-        "labels",
-        "prior",
-        "auc",
-        "auc_procedure",
-        "auc_reason",
-        "copies",
-        "review",
-        "unlabeled_effect",
-        "rivals",
-        "importance",
-        "warnings",
-        "settings",
+        *("pnuauc", "created", "command", "labels", "prior", "auc", "auc_procedure", "auc_reason"),
+        *("copies", "review", "unlabeled_effect", "rivals", "importance", "warnings", "settings"),
     )
     card = {key: findings[key] for key in wanted if key in findings}
     card["label"], card["ids"] = columns.label, list(columns.ids)
-    card["table"] = findings["table"]
-    card["selection"] = findings["selection"]
-    return card
+    return card | {key: findings[key] for key in ("table", "selection")}

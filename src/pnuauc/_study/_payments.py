@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._extras import need
+from pnuauc.io._arrow import pa
 
 __all__ = ["make_payments"]
 
@@ -50,7 +50,6 @@ def make_payments(
     online = rng.random(n) < np.where(fraud, 0.65, 0.4)
     country[rng.random(n) < 0.03] = None
     idle[rng.random(n) < 0.08] = np.nan
-    pa = need("pyarrow")
     start = np.datetime64("2024-01-01T00:00", "m")
     table = pa.table(
         {
@@ -68,13 +67,10 @@ def make_payments(
     return table, fraud
 
 
-def _review(fraud: NDArray[np.bool_], labelled: int, rng: np.random.Generator) -> list[Any]:
-    labels: list[Any] = [None] * len(fraud)
+def _review(fraud: NDArray[np.bool_], labelled: int, rng: np.random.Generator) -> NDArray[Any]:
+    labels = np.full(len(fraud), None, dtype=object)
     n_fraud = labelled // 3
-    for rows, n, value in (
-        (np.flatnonzero(fraud), n_fraud, 1),
-        (np.flatnonzero(~fraud), labelled - n_fraud, 0),
-    ):
-        for i in rng.choice(rows, min(n, len(rows)), replace=False):
-            labels[int(i)] = value
+    for value, n in ((1, n_fraud), (0, labelled - n_fraud)):
+        rows = np.flatnonzero(fraud == value)
+        labels[rng.choice(rows, min(n, len(rows)), replace=False)] = value
     return labels

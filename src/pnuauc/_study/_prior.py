@@ -81,10 +81,9 @@ def prior_findings(prior: ClassPrior | None, roles: Roles | RoleCounts) -> dict[
     """The prior inside U, that in all rows if U is what was left, and whether labels tell it."""
     if prior is None:
         return None
-    rows = prior_in_rows(prior, roles.n_positive, roles.n_unlabeled)
     return {
         **prior.to_dict(),
-        **rows,
+        **prior_in_rows(prior, roles.n_positive, roles.n_unlabeled),
         "population": prior_in_population(prior.value, *roles.counts),
         "note": prior.note,
         "posterior": _posterior(prior),

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._extras import need
 from pnuauc._role_counts import RoleCounts
 from pnuauc._row_hash import Keys
 from pnuauc._sources import Batch, RowKeys, Source
 from pnuauc._study._census import LabelReader
 from pnuauc._study._rows import Origin, StudyRows, ids_of
 from pnuauc.io import TableModel
-from pnuauc.io._columns import CellError
+from pnuauc.io._arrow import pa
+from pnuauc.io._columns import cells_of
 from pnuauc.io._model import N_QUANTILES
 from pnuauc.labels import UNLABELED, Roles
 
@@ -46,7 +46,7 @@ class Leaders:
         """The first n."""
         index = np.lexsort((self.order, -self.score))[:n]
         arrays = {name: getattr(self, name)[index] for name in _ARRAYS}
-        return Leaders(self.table.take(need("pyarrow").array(index)), **arrays)
+        return Leaders(self.table.take(pa.array(index)), **arrays)
 
     def rows(self, counts: RoleCounts, ids: Sequence[str], source: Source) -> StudyRows:
         """The same as rows of a study."""
@@ -120,21 +120,16 @@ def _place(
     index = np.flatnonzero(labels(batch.table) == UNLABELED)
     if not len(index):
         return None
-    try:
+    with cells_of(batch.name):
         scores = model.score_encoded(model.encode(batch.table, batch.first_row))[index]
-    except CellError as error:
-        raise CellError(f"'{batch.name}': {error}", about=error.about) from error
     cells = np.bincount(np.searchsorted(edges, scores, side="right"), minlength=len(edges) + 1)
     least = np.partition(scores, -n_top)[-n_top] if 0 < n_top < len(scores) else -np.inf
-    best = index[scores >= least] if n_top else index[:0]
-    pa = need("pyarrow")
-    whole = batch.table
-    if not isinstance(whole, pa.Table):
-        whole = pa.Table.from_batches([whole])
-    table = whole.take(pa.array(best))
+    first = scores >= least if n_top else np.zeros(len(scores), dtype=bool)
+    best = index[first]
+    table = batch.take(best)
     leaders = Leaders(
         table,
-        scores[scores >= least] if n_top else scores[:0],
+        scores[first],
         keys.order(table),
         np.full(len(best), batch.part, dtype=np.int64),
         batch.first_row + best.astype(np.int64),
@@ -149,6 +144,6 @@ def _join(a: _Placed | None, b: _Placed | None, n_top: int) -> _Placed | None:
         name: np.concatenate([getattr(a.leaders, name), getattr(b.leaders, name)])
         for name in _ARRAYS
     }
-    tables = need("pyarrow").concat_tables([a.leaders.table, b.leaders.table])
+    tables = pa.concat_tables([a.leaders.table, b.leaders.table])
     leaders = Leaders(tables.unify_dictionaries(), **arrays).first(n_top)
     return _Placed(a.counts + b.counts, min(a.low, b.low), max(a.high, b.high), leaders)

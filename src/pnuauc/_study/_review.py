@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pnuauc._committee import Reason
 from pnuauc.io import TableModel
-from pnuauc.io._reasons import cell_text, spell_reasons
+from pnuauc.io._reasons import cell_of, cell_text, spell_reasons
 from pnuauc.labels import Roles
 
 __all__ = ["top_rows"]
@@ -89,14 +89,10 @@ def top_rows(
         "cells": [[cell_text(values[name][i]) for name in listed] for i in range(len(chosen))],
         "probability": None if chances is None else chances[:, 0].tolist(),
         "reasons": [
-            spell_reasons(_speaks(found), partial(_value, table, int(row)) if used else None)
+            spell_reasons(_speaks(found), partial(cell_of, table, int(row)) if used else None)
             for row, found in zip(chosen, reasons, strict=True)
         ],
     }
-
-
-def _value(table: Any, row: int, name: str) -> Any:
-    return table.column(name)[row].as_py()
 
 
 def _sparse_cells(matrix: Any, rows: NDArray[np.intp]) -> dict[str, list[float]]:

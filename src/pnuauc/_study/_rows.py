@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pnuauc._extras import need
 from pnuauc._role_counts import RoleCounts
 from pnuauc._row_hash import Keys
 from pnuauc._sources import (
@@ -31,6 +30,7 @@ from pnuauc._study._census import LabelReader, read_source_labels
 from pnuauc._study._data import ColumnRoles, check_enough, check_present, read_values
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder, as_table
+from pnuauc.io._arrow import pa
 from pnuauc.io._cells import is_text, parse_numbers, tidy
 from pnuauc.labels import Roles
 
@@ -105,7 +105,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     """
     at_most = _checked(max_unlabeled)
     if isinstance(data, tuple) and len(data) == 2 and sparse.issparse(data[0]):
-        roles = read_values(data[1], "label", columns.codes.for_type(need("pyarrow").float64()))
+        roles = read_values(data[1], "label", columns.codes.for_type(pa.float64()))
         numbers = np.arange(len(roles))
         return StudyRows(data[0].tocsr(), roles, None, numbers, RoleCounts.of(roles))
     source: Source = data if is_source(data) else MemorySource(as_table(data))
@@ -167,8 +167,8 @@ def ids_of(table: Any, ids: Sequence[str], part: NDArray[np.int64], source: Any)
     """The columns that name rows, the file in front where there are several; None without any."""
     found, names = table.select(list(ids)), getattr(source, "part_names", ())
     if len(names) > 1 and "file" not in found.column_names:
-        files = need("pyarrow").array([names[i] for i in part])
-        found = need("pyarrow").table({"file": files, **{n: found.column(n) for n in ids}})
+        files = pa.array([names[i] for i in part])
+        found = pa.table({"file": files, **{n: found.column(n) for n in ids}})
     return found if found.num_columns else None
 
 

@@ -6,22 +6,24 @@ Nothing in here is a competitor, and nothing outside this folder imports it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pnuauc import _pairs as pairs
+from pnuauc._arrays import Floats
 from pnuauc._basis import make_basis
-from pnuauc._design import Design, block_scores, upper_threshold
+from pnuauc._design import MATRIX_FREE_ABOVE, Design, block_scores, upper_threshold
 from pnuauc._estimators import AUCScoreMixin, read_training_rows
-from pnuauc._ranges import finite
-from pnuauc._solvers import Minimum, PartAt, minimise
+from pnuauc._ranges import finite, read_rows
+from pnuauc._risks import Part, Risk, Term
+from pnuauc._solvers import Minimum, PartAt, minimise, warn_of_limit
 from pnuauc._warn import warn
 from pnuauc.exceptions import LabelReadingWarning
 from pnuauc.labels import NEGATIVE, UNLABELED, Roles
@@ -32,12 +34,14 @@ __all__ = [
     "Coordinates",
     "LinearRanker",
     "Ranker",
-    "minimise_scores",
+    "fit_in_stages",
+    "pair_curvature",
     "pair_gradient",
-    "row_numbers",
 ]
 
-ByRole = dict[str, NDArray[np.float64]]
+ByRole = dict[str, Floats]
+#: Scores by role -> value and gradient by role.
+Objective = Callable[[ByRole], tuple[float, ByRole]]
 
 #: Up to this many pairs a table of all pairs is faster than the engines that avoid it.
 DIRECT_PAIRS = 2**16
@@ -56,7 +60,7 @@ class Ranker(AUCScoreMixin, BaseEstimator):
     unlabeled_label: Any = None
 
     @abstractmethod
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any) -> Floats:
         """Scores of validated rows, shape (n,)."""
 
     def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
@@ -83,7 +87,7 @@ class Ranker(AUCScoreMixin, BaseEstimator):
         roles.require("positive", "negative", purpose=type(self).__name__)
         return X, roles
 
-    def _set_threshold(self, high: NDArray[np.float64], low: NDArray[np.float64]) -> None:
+    def _set_threshold(self, high: Floats, low: Floats) -> None:
         """Cut the pooled training scores so that as many lie above as there are ``high`` rows.
 
         AUC says nothing about thresholds and these methods know no prior, so the training rows'
@@ -92,10 +96,10 @@ class Ranker(AUCScoreMixin, BaseEstimator):
         share = len(high) / (len(high) + len(low))
         self.intercept_ = -upper_threshold(np.concatenate([high, low]), share)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Score + intercept_, shape (n,): higher means more likely positive."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = read_rows(self, X, reset=False)
         return finite(np.asarray(self._scores(X) + self.intercept_))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -114,25 +118,18 @@ class LinearRanker(Ranker):
     alpha: float = 0.1
     random_state: Any = None
     basis_: Any = field(init=False)
-    coef_: NDArray[np.float64] = field(init=False)
+    coef_: Floats = field(init=False)
     n_iter_: int = field(init=False)
 
     def _make_basis(self, X: Any, roles: Roles) -> Any:
         self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state).fit(X)
         return self.basis_
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any) -> Floats:
         return block_scores(X, self.basis_, self.coef_)
 
 
-def row_numbers(roles: Roles) -> dict[str, NDArray[np.intp]]:
-    """Row numbers by role letter, roles without rows left out."""
-    return {role: index for role, index in roles.by_letter.items() if len(index)}
-
-
-def pair_gradient(
-    loss: Loss, a: NDArray[np.float64], b: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+def pair_gradient(loss: Loss, a: Floats, b: Floats) -> tuple[float, Floats, Floats]:
     """(R, dR/da, dR/db) of R = mean_ij l(a_i - b_j); a table for few pairs, else pairs' engines."""
     if a.size * b.size > DIRECT_PAIRS or not loss.differentiable:
         return pairs.between_gradient(loss, a, b)
@@ -154,7 +151,7 @@ class Coordinates:
     alpha : float
     """
 
-    def __init__(self, curvature: NDArray[np.float64] | None, alpha: float) -> None:
+    def __init__(self, curvature: Floats | None, alpha: float) -> None:
         self._lower = self._inverse = None
         if curvature is not None:
             system = curvature + 0.0
@@ -165,22 +162,22 @@ class Coordinates:
             # inverted once: a triangular solve per step would cost more than the step itself
             self._inverse = linalg.lapack.dtrtri(self._lower, lower=1)[0]
 
-    def to_w(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def to_w(self, v: Floats) -> Floats:
         return v if self._inverse is None else self._inverse.T @ v
 
-    def from_w(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def from_w(self, w: Floats) -> Floats:
         return w if self._lower is None else self._lower.T @ w
 
-    def gradient(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gradient(self, gradient: Floats) -> Floats:
         """Gradient in w -> gradient in v."""
         return gradient if self._inverse is None else self._inverse @ gradient
 
 
 def minimise_scores(
-    objective: Callable[[ByRole], tuple[float, ByRole]],
+    objective: Objective,
     design: Design,
     alpha: float,
-    start: NDArray[np.float64],
+    start: Floats,
     coordinates: Coordinates,
     max_iter: int,
     tol: float,
@@ -190,14 +187,11 @@ def minimise_scores(
     Parameters
     ----------
     objective : callable, scores by role -> (value, gradient by role)
-    design : Design
-    alpha : float
     start : ndarray, shape (b,)
-    coordinates : Coordinates
     max_iter, tol : limits of iterations and of the largest gradient entry in these coordinates
     """
 
-    def parts_at(v: NDArray[np.float64]) -> list[PartAt]:
+    def parts_at(v: Floats) -> list[PartAt]:
         w = coordinates.to_w(v)
         value, gradient = objective(design.scores(w))
         value += alpha * float(w @ w)
@@ -205,4 +199,31 @@ def minimise_scores(
         return [PartAt(1.0, value, slope, True)]
 
     found = minimise(parts_at, coordinates.from_w(start), 0.0, max_iter, tol)
-    return Minimum(coordinates.to_w(found.coef), found.n_iter, found.converged, found.correction)
+    return replace(found, coef=coordinates.to_w(found.coef))
+
+
+def pair_curvature(design: Design, low: str, second: float) -> Floats | None:
+    """Second derivative in w, shape (b, b), of a loss with l'' = second on pairs of P and ``low``.
+
+    None where there are too many features for a matrix.
+    """
+    if design.n_features > MATRIX_FREE_ABOVE:
+        return None
+    risk = Risk("pairs", (Part("pairs", second, (Term(1.0, "P", low),)),))
+    return np.asarray(risk.quadratic_form(design.only(f"P{low}").moments()).quadratic)
+
+
+def fit_in_stages(
+    ranker: Any, stages: Iterable[tuple[Objective, Design]], coordinates: Coordinates
+) -> None:
+    """``coef_`` and ``n_iter_``: each objective in turn, started from the minimum of the last."""
+    ranker.n_iter_ = 0
+    for objective, design in stages:
+        start = ranker.coef_ if ranker.n_iter_ else np.zeros(design.n_features)
+        found = minimise_scores(
+            objective, design, ranker.alpha, start, coordinates, ranker.max_iter, ranker.tol
+        )
+        ranker.coef_ = found.coef
+        ranker.n_iter_ += found.n_iter
+    if not found.converged:
+        warn_of_limit(ranker.n_iter_, ranker.tol)

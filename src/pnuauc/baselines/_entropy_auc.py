@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pnuauc._arrays import Floats
 from pnuauc._design import Design
 from pnuauc._pairs import between_gradient
-from pnuauc._risks import Part, Risk, Term
-from pnuauc._solvers import warn_of_limit
 from pnuauc.baselines._common import (
     DIRECT_PAIRS,
     ByRole,
     Coordinates,
     LinearRanker,
-    minimise_scores,
+    Objective,
+    fit_in_stages,
+    pair_curvature,
     pair_gradient,
-    row_numbers,
 )
-from pnuauc.losses import Floats, Logistic, SmoothLoss
+from pnuauc.losses import Logistic, SmoothLoss
 
 __all__ = ["EntropyAUC", "entropy_objective"]
 
@@ -146,37 +147,16 @@ class EntropyAUC(LinearRanker):
             raise ValueError(
                 f"entropy_weight must be a finite number >= 0; got {self.entropy_weight!r}."
             )
-        design = Design.of(X, row_numbers(roles), self._make_basis(X, roles))
-        self._solve(design)
+        design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
+        objective = functools.partial(entropy_objective, entropy_weight=self.entropy_weight)
+        labelled = functools.partial(entropy_objective, entropy_weight=0.0)
+        stages: list[tuple[Objective, Design]] = [(labelled, design.only("PN"))]
+        if "U" in design.rows and self.entropy_weight > 0:
+            stages.append((objective, design))
+        # l'' = 1/4 at w = 0
+        coordinates = Coordinates(pair_curvature(design, "N", 0.25), self.alpha)
+        fit_in_stages(self, stages, coordinates)
         scores = design.scores(self.coef_)
+        self.objective_ = objective(scores)[0] + self.alpha * float(self.coef_ @ self.coef_)
         self._set_threshold(scores["P"], scores["N"])
         return self
-
-    def _solve(self, design: Design) -> None:
-        self.coef_: NDArray[np.float64] = np.zeros(design.n_features)
-        self.n_iter_ = 0
-        coordinates = Coordinates(_curvature(design), self.alpha)
-        uses_entropy = "U" in design.rows and self.entropy_weight > 0
-        for weight in [0.0, self.entropy_weight] if uses_entropy else [0.0]:
-
-            def objective(scores: ByRole, weight: float = weight) -> tuple[float, ByRole]:
-                return entropy_objective(scores, weight)
-
-            used = design if weight > 0 else design.only("PN")
-            found = minimise_scores(
-                objective, used, self.alpha, self.coef_, coordinates, self.max_iter, self.tol
-            )
-            self.coef_ = found.coef
-            self.n_iter_ += found.n_iter
-        value = entropy_objective(design.scores(self.coef_), weight)[0]
-        self.objective_ = value + self.alpha * float(self.coef_ @ self.coef_)
-        if not found.converged:
-            warn_of_limit(self.n_iter_, self.tol)
-
-
-def _curvature(design: Design) -> NDArray[np.float64] | None:
-    """Second derivative of the logistic P-N risk at w = 0 (l'' = 1/4), shape (b, b)."""
-    if not design.few:
-        return None
-    risk = Risk("pairs", (Part("PN", 0.25, (Term(1.0, "P", "N"),)),))
-    return np.asarray(risk.quadratic_form(design.only("PN").moments()).quadratic)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +15,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
+from pnuauc._arrays import Floats, Indices
 from pnuauc._extras import need
 from pnuauc.baselines._common import Ranker
 from pnuauc.labels import NEGATIVE, POSITIVE, Roles
@@ -31,7 +32,10 @@ class _Wrapper(Ranker):
     estimator: Any = None
     estimator_: Any = field(init=False)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _base(self, default: Any) -> Any:
+        return default if self.estimator is None else clone(self.estimator)
+
+    def _scores(self, X: Any) -> Floats:
         if hasattr(self.estimator_, "decision_function"):
             return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
         column = int(np.flatnonzero(self.estimator_.classes_ == POSITIVE)[0])
@@ -56,7 +60,7 @@ class LabeledOnly(_Wrapper):
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         X, roles = self._read_classes(X, y)
         rows = np.sort(np.concatenate([roles.positive, roles.negative]))
-        base = LogisticRegression() if self.estimator is None else clone(self.estimator)
+        base = self._base(LogisticRegression())
         self.estimator_ = base.fit(X[rows], roles.codes[rows].astype(int))
         self.intercept_ = 0.0  # a classifier has its own threshold
         return self
@@ -80,20 +84,13 @@ class SemiSupervised(_Wrapper):
     def fit(self, X: Any, y: ArrayLike) -> SemiSupervised:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         X, roles = self._read_classes(X, y)
-        base = LabelSpreading(kernel="knn") if self.estimator is None else clone(self.estimator)
+        base = self._base(LabelSpreading(kernel="knn"))
         with warnings.catch_warnings():
             # fully labelled data is a legal special case here, not a mistake
             warnings.filterwarnings("ignore", "y contains no unlabeled samples")
             self.estimator_ = base.fit(X, roles.codes.astype(int))
         self.intercept_ = 0.0
         return self
-
-
-def _against_unlabeled(roles: Roles, purpose: str) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows taken as class 1 and as class 0: P and U, or P and N where there is no U."""
-    low = roles.unlabeled if roles.n_unlabeled else roles.negative
-    roles.require("positive", "unlabeled" if roles.n_unlabeled else "negative", purpose=purpose)
-    return roles.positive, low
 
 
 class PositiveVsUnlabeled(_Wrapper):
@@ -114,14 +111,18 @@ class PositiveVsUnlabeled(_Wrapper):
 
     def fit(self, X: Any, y: ArrayLike) -> PositiveVsUnlabeled:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        high, low = _against_unlabeled(roles, "PositiveVsUnlabeled")
-        base = LogisticRegression(class_weight="balanced")
-        base = base if self.estimator is None else clone(self.estimator)
-        self._fit_two(base, X, high, low)
+        X, high, low = self._read_two(X, y)
+        self._fit_two(self._base(LogisticRegression(class_weight="balanced")), X, high, low)
         return self
 
-    def _fit_two(self, base: Any, X: Any, high: NDArray[np.intp], low: NDArray[np.intp]) -> None:
+    def _read_two(self, X: Any, y: ArrayLike) -> tuple[Any, Indices, Indices]:
+        """Rows, and which are taken as class 1 and as class 0: P and U, or without U P and N."""
+        X, roles = self._read(X, y)
+        low = "unlabeled" if roles.n_unlabeled else "negative"
+        roles.require("positive", low, purpose=type(self).__name__)
+        return X, roles.positive, getattr(roles, low)
+
+    def _fit_two(self, base: Any, X: Any, high: Indices, low: Indices) -> None:
         rows = np.concatenate([high, low])
         codes = np.repeat([POSITIVE, NEGATIVE], [len(high), len(low)])
         order = np.argsort(rows)  # in the order given, so that blocks of rows keep their meaning
@@ -132,9 +133,6 @@ class PositiveVsUnlabeled(_Wrapper):
 class _PULearn(PositiveVsUnlabeled):
     """A classifier of the package pulearn, dense rows only."""
 
-    def _pulearn(self) -> Any:
-        return need("pulearn", "pulearn")
-
     def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
         if sparse.issparse(X):
             raise TypeError(
@@ -143,7 +141,7 @@ class _PULearn(PositiveVsUnlabeled):
             )
         return super()._read(X, y)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any) -> Floats:
         return np.asarray(self.estimator_.predict_proba(X)[:, 1], dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:
@@ -175,13 +173,11 @@ class ElkanNoto(_PULearn):
 
     def fit(self, X: Any, y: ArrayLike) -> ElkanNoto:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        high, low = _against_unlabeled(roles, "ElkanNoto")
-        make = self._pulearn().ElkanotoPuClassifier
+        X, high, low = self._read_two(X, y)
+        make = need("pulearn", "pulearn").ElkanotoPuClassifier
         rng = check_random_state(self.random_state)
         for draw in range(_DRAWS):
-            base = LogisticRegression() if self.estimator is None else clone(self.estimator)
-            seed = int(rng.randint(2**31 - 1))
+            base, seed = self._base(LogisticRegression()), int(rng.randint(2**31 - 1))
             try:
                 self._fit_two(make(base, self.hold_out_ratio, random_state=seed), X, high, low)
                 break
@@ -212,11 +208,9 @@ class BaggingPU(_PULearn):
 
     def fit(self, X: Any, y: ArrayLike) -> BaggingPU:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        high, low = _against_unlabeled(roles, "BaggingPU")
-        base = DecisionTreeClassifier() if self.estimator is None else clone(self.estimator)
-        model = self._pulearn().BaggingPuClassifier(
-            base,
+        X, high, low = self._read_two(X, y)
+        model = need("pulearn", "pulearn").BaggingPuClassifier(
+            self._base(DecisionTreeClassifier()),
             n_estimators=self.n_estimators,
             # each tree sees as many unlabelled rows as there are positives
             max_samples=min(len(high), len(low)),

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pnuauc._arrays import Floats
 from pnuauc._design import block_scores
 from pnuauc.baselines._entropy_auc import EntropyAUC
 from pnuauc.baselines._generative import GENERATIVE_MODELS
@@ -74,7 +74,7 @@ class GenerativeAUC(EntropyAUC):
     def _with_ratio(self, basis: Any) -> RatioBasis:
         return RatioBasis(basis, self.generative_, self.ratio_scale_)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any) -> Floats:
         return block_scores(X, self._with_ratio(self.basis_), self.coef_)
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pnuauc._design import Design
 from pnuauc._pairs import between
-from pnuauc._risks import Part, Risk, Term
-from pnuauc._solvers import warn_of_limit
 from pnuauc.baselines._common import (
     ByRole,
     Coordinates,
     LinearRanker,
-    minimise_scores,
+    Objective,
+    fit_in_stages,
+    pair_curvature,
     pair_gradient,
-    row_numbers,
 )
 from pnuauc.labels import Roles
 from pnuauc.losses import SmoothedHinge
@@ -69,6 +68,7 @@ class RankSVM(LinearRanker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = np.r_[rng.normal(1, 1, (30, 2)), rng.normal(-1, 1, (200, 2))]
     >>> y = np.r_[np.ones(30), np.full(200, np.nan)]
@@ -87,9 +87,10 @@ class RankSVM(LinearRanker):
         X, roles = self._read(X, y)
         self.pairs_ = self._choose_pairs(roles)
         low = "U" if self.pairs_ == "pu" else "N"
-        rows = {role: i for role, i in row_numbers(roles).items() if role in ("P", low)}
+        rows = {role: roles.by_letter[role] for role in ("P", low)}
         design = Design.of(X, rows, self._make_basis(X, roles))
-        self._solve(design, low)
+        coordinates = Coordinates(pair_curvature(design, low, 1.0), self.alpha)
+        fit_in_stages(self, self._stages(design, low), coordinates)
         scores = design.scores(self.coef_)
         value = between("hinge", scores["P"], scores[low])
         self.objective_ = value + self.alpha * float(self.coef_ @ self.coef_)
@@ -104,14 +105,8 @@ class RankSVM(LinearRanker):
         roles.require("positive", low, purpose=f'RankSVM on "{kind}" pairs')
         return kind
 
-    def _solve(self, design: Design, low: str) -> None:
-        curvature = None
-        if design.few:
-            risk = Risk("pairs", (Part("pairs", 1.0, (Term(1.0, "P", low),)),))
-            curvature = risk.quadratic_form(design.moments()).quadratic
-        coordinates = Coordinates(curvature, self.alpha)
-        self.coef_: NDArray[np.float64] = np.zeros(design.n_features)
-        self.n_iter_, width, last = 0, _WIDEST, min(4.0 * self.tol, _WIDEST)
+    def _stages(self, design: Design, low: str) -> Iterator[tuple[Objective, Design]]:
+        width, last = _WIDEST, min(4.0 * self.tol, _WIDEST)
         while True:
             loss = SmoothedHinge(width)
 
@@ -119,13 +114,7 @@ class RankSVM(LinearRanker):
                 value, high, below = pair_gradient(loss, scores["P"], scores[low])
                 return value, {"P": high, low: below}
 
-            found = minimise_scores(
-                objective, design, self.alpha, self.coef_, coordinates, self.max_iter, self.tol
-            )
-            self.coef_ = found.coef
-            self.n_iter_ += found.n_iter
+            yield objective, design
             if width <= last:
-                break
+                return
             width = max(width / _SHRINK, last)
-        if not found.converged:
-            warn_of_limit(self.n_iter_, self.tol)

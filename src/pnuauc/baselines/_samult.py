@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from pnuauc._design import Design
 from pnuauc._risks import Part, Risk, Term
 from pnuauc._solvers import solve_ridge
-from pnuauc.baselines._common import LinearRanker, row_numbers
+from pnuauc.baselines._common import LinearRanker
 
 __all__ = ["SAMULT", "samult_risk"]
 
@@ -70,7 +70,7 @@ class SAMULT(LinearRanker):
         risk = samult_risk(self.gamma)  # read first, so that a bad gamma is an error in any setting
         if not roles.n_unlabeled:
             risk = samult_risk(0.0)
-        design = Design.of(X, row_numbers(roles), self._make_basis(X, roles))
+        design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
         self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha]).coef[0]
         scores = design.scores(self.coef_)
         self._set_threshold(scores["P"], scores["N"])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from pnuauc._arrays import Floats, Indices, Mask
 from pnuauc._centers import squared_distances
 from pnuauc._rows import row_blocks
 from pnuauc.baselines._common import Ranker
@@ -85,8 +86,7 @@ class SSRankBoost(Ranker):
         groups = [_PairGroup.labelled(roles)]
         if roles.n_unlabeled:
             self.pseudo_positive_ = neighbour_shares(X, roles, self.n_neighbors)
-            group = _PairGroup.pseudo(roles, self.pseudo_positive_, self.discount)
-            groups += [group] if group.has_pairs else []
+            groups += _PairGroup.pseudo(roles, self.pseudo_positive_, self.discount)
         self._boost(_Thresholds.of(X), groups, X.shape[0])
         scores = self._scores(X)
         self._set_threshold(scores[roles.positive], scores[roles.negative])
@@ -121,12 +121,12 @@ class SSRankBoost(Ranker):
             weights.append(weight)
             losses.append(loss)
         losses.append(_potential(groups, margin)[2])
-        index: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
-        self.columns_, self.thresholds_ = rankers.describe(index)
+        index: Indices = np.array(chosen, dtype=np.intp)
+        self.columns_, self.thresholds_ = rankers.column[index], rankers.threshold[index]
         self.weights_, self.losses_ = np.array(weights), np.array(losses)
         self.n_iter_ = max(len(weights), 1)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
+    def _scores(self, X: Any) -> Floats:
         columns, place = np.unique(self.columns_, return_inverse=True)
         out = np.zeros(X.shape[0])
         if not len(columns):
@@ -139,7 +139,7 @@ class SSRankBoost(Ranker):
         return out
 
 
-def neighbour_shares(X: Any, roles: Roles, n_neighbors: int) -> NDArray[np.float64]:
+def neighbour_shares(X: Any, roles: Roles, n_neighbors: int) -> Floats:
     """Share of positives among each unlabelled row's nearest labelled rows, shape (n_U,)."""
     labelled = np.concatenate([roles.positive, roles.negative])
     k = min(int(n_neighbors), len(labelled))
@@ -155,35 +155,29 @@ def neighbour_shares(X: Any, roles: Roles, n_neighbors: int) -> NDArray[np.float
 class _PairGroup:
     """scale * mean over (high, low) of exp(-(H(x) - H(x'))), rows weighted (as logarithms)."""
 
-    high: NDArray[np.intp]
-    low: NDArray[np.intp]
-    log_high: NDArray[np.float64]
-    log_low: NDArray[np.float64]
+    high: Indices
+    low: Indices
+    log_high: Floats
+    log_low: Floats
 
     @classmethod
     def labelled(cls, roles: Roles) -> _PairGroup:
-        return cls._of(
-            roles.positive,
-            roles.negative,
-            np.ones(roles.n_positive),
-            np.ones(roles.n_negative),
-            1.0,
-        )
+        p, n = roles.positive, roles.negative
+        return cls._of(p, n, np.ones(len(p)), np.ones(len(n)), 1.0)
 
     @classmethod
-    def pseudo(cls, roles: Roles, share: NDArray[np.float64], discount: float) -> _PairGroup:
+    def pseudo(cls, roles: Roles, share: Floats, discount: float) -> list[_PairGroup]:
+        """One group, or none where no pair has a weight."""
         rows, rest = roles.unlabeled, 1.0 - share
         high, low = share > 0, rest > 0
-        if discount == 0:
-            high = np.zeros_like(high)
-        return cls._of(rows[high], rows[low], share[high], rest[low], discount)
+        if discount == 0 or not high.any() or not low.any():
+            return []
+        return [cls._of(rows[high], rows[low], share[high], rest[low], discount)]
 
     @classmethod
     def _of(
         cls, high: Any, low: Any, weight_high: Any, weight_low: Any, scale: float
     ) -> _PairGroup:
-        if not len(high) or not len(low):
-            return cls(high[:0], low[:0], np.empty(0), np.empty(0))
         return cls(
             high,
             low,
@@ -191,11 +185,7 @@ class _PairGroup:
             np.log(weight_low / weight_low.sum()),
         )
 
-    @property
-    def has_pairs(self) -> bool:
-        return len(self.high) > 0
-
-    def exponents(self, margin: NDArray[np.float64]) -> tuple[Any, Any]:
+    def exponents(self, margin: Floats) -> tuple[Any, Any]:
         return self.log_high - margin[self.high], self.log_low + margin[self.low]
 
 
@@ -204,14 +194,12 @@ class _Part:
     """A group's row weights in this round, both sides summing to one, and its total weight."""
 
     group: _PairGroup
-    high: NDArray[np.float64]
-    low: NDArray[np.float64]
+    high: Floats
+    low: Floats
     mass: float
 
 
-def _potential(
-    groups: list[_PairGroup], margin: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], list[_Part], float]:
+def _potential(groups: list[_PairGroup], margin: Floats) -> tuple[Floats, list[_Part], float]:
     """pi(x) = sum over pairs of their weight, plus where x is high and minus where it is low.
 
     The edge of a ranker h is sum_x pi(x) h(x). Weights are taken relative to the largest group's,
@@ -231,15 +219,13 @@ def _potential(
     return potential, parts, largest + float(np.log(sum(part.mass for part in parts)))
 
 
-def _log_sum_exp(x: NDArray[np.float64]) -> float:
+def _log_sum_exp(x: Floats) -> float:
     """log(sum(exp(x))); scipy's serves many more cases and costs more than the round itself."""
     top = float(x.max())
     return top + float(np.log(np.exp(x - top).sum()))
 
 
-def _ordered(
-    parts: list[_Part], rows: NDArray[np.intp], above: bool, n: int
-) -> tuple[float, float]:
+def _ordered(parts: list[_Part], rows: Indices, above: bool, n: int) -> tuple[float, float]:
     """Weights of the pairs that the ranker orders rightly and wrongly."""
     fires = np.full(n, not above)
     fires[rows] = above
@@ -267,11 +253,11 @@ class _Thresholds:
     """
 
     rows: NDArray[Any]
-    start: NDArray[np.intp]
-    stop: NDArray[np.intp]
-    column: NDArray[np.intp]
-    threshold: NDArray[np.float64]
-    above: NDArray[np.bool_]
+    start: Indices
+    stop: Indices
+    column: Indices
+    threshold: Floats
+    above: Mask
 
     @classmethod
     def of(cls, X: Any) -> _Thresholds:
@@ -300,7 +286,7 @@ class _Thresholds:
             above[is_cut],
         )
 
-    def best(self, potential: NDArray[np.float64]) -> tuple[int | None, float]:
+    def best(self, potential: Floats) -> tuple[int | None, float]:
         """The cut with the largest absolute edge, and that edge."""
         if not len(self.stop):
             return None, 0.0
@@ -317,16 +303,13 @@ class _Thresholds:
         """The listed rows of a cut, and whether the ranker fires on them (or on all others)."""
         return self.rows[self.start[cut] : self.stop[cut]], bool(self.above[cut])
 
-    def describe(self, cuts: NDArray[np.intp]) -> tuple[Any, Any]:
-        return self.column[cuts], self.threshold[cuts]
-
 
 def _entries(X: Any) -> tuple[Any, Any, Any, Any]:
     """(row, column, value) of every entry that differs from its column's base, and the bases."""
     if sparse.issparse(X):
         table = sparse.csc_matrix(X)
         table.sum_duplicates()
-        columns: NDArray[np.intp] = np.repeat(np.arange(X.shape[1]), np.diff(table.indptr))
+        columns: Indices = np.repeat(np.arange(X.shape[1]), np.diff(table.indptr))
         base, rows, values = np.zeros(X.shape[1]), table.indices, table.data.astype(np.float64)
     else:
         n, d = X.shape
@@ -338,12 +321,12 @@ def _entries(X: Any) -> tuple[Any, Any, Any, Any]:
     return rows[keep].astype(np.int32), columns[keep], values[keep], base
 
 
-def _most_frequent(ordered: NDArray[np.float64]) -> float:
+def _most_frequent(ordered: Floats) -> float:
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     return float(ordered[starts[np.diff(np.append(starts, len(ordered))).argmax()]])
 
 
-def _between(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _between(a: Floats, b: Floats) -> Floats:
     """A threshold c with lower <= c < upper, half way where numbers leave room for it."""
     lower, upper = np.minimum(a, b), np.maximum(a, b)
     middle = lower + 0.5 * (upper - lower)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pnuauc._extras import need
 from pnuauc._sources._matrix import FEATURES, check_cells, matrix_table
 from pnuauc._sources._parts import slices
 from pnuauc._sources._port import Batch
 from pnuauc.dask._source import DaskSource
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa
 
 __all__ = ["collection_source", "feature_names", "is_collection"]
 
@@ -36,7 +36,6 @@ class PartitionReader:
 
     @property
     def schema(self) -> Any:
-        pa = need("pyarrow")
         features = pa.list_(pa.from_numpy_dtype(np.dtype(self.dtype)), self.n_features)
         return pa.schema([(c, features if c == FEATURES else pa.null()) for c in self.columns])
 
@@ -146,12 +145,11 @@ def _aligned(given: dict[str, Any]) -> dict[str, Any]:
     cut = None
     out = {}
     for name, collection in given.items():
-        if hasattr(collection, "chunks"):
-            if collection.ndim == 2 and len(collection.chunks[1]) > 1:
-                collection = collection.rechunk({1: -1})
-            if cut is not None and collection.chunks[0] != cut and not np.isnan(cut).any():
-                collection = collection.rechunk({0: cut})
-            cut = collection.chunks[0] if cut is None else cut
+        if collection.ndim == 2 and len(collection.chunks[1]) > 1:
+            collection = collection.rechunk({1: -1})
+        if cut is not None and collection.chunks[0] != cut and not np.isnan(cut).any():
+            collection = collection.rechunk({0: cut})
+        cut = collection.chunks[0] if cut is None else cut
         out[name] = collection
     return out
 

@@ -75,7 +75,7 @@ class DaskSource:
         """Merge the summaries of all batches, those of neighbours first: a tree of width 4."""
         job, run = self._shipped(Job(self.read, summarise, merge))
         delayed = need("dask", "dask").delayed(_merge, pure=False)
-        level = self._tasks(_summary, job, run, enumerate(self.cut(self.read.columns)))
+        level = self._tasks(Job.summary, job, run, enumerate(self.cut(self.read.columns)))
         for depth in itertools.count(1):
             if len(level) <= 1:
                 break
@@ -96,7 +96,7 @@ class DaskSource:
         for start in range(0, len(parts), MAP_WINDOW):
             job, run = self._shipped(Job(self.read, function))
             some = parts[start : start + MAP_WINDOW]
-            for found in self._computed(self._tasks(_results, job, run, some)):
+            for found in self._computed(self._tasks(Job.results, job, run, some)):
                 yield from found
 
     def _shipped(self, job: Job) -> tuple[Any, str]:
@@ -104,7 +104,7 @@ class DaskSource:
         again; what is scattered is gone with the worker that held it."""
         dask, cloudpickle = need("dask", "dask"), need("cloudpickle", "dask")
         run = uuid.uuid4().hex[:12]
-        load = dask.delayed(_load, pure=False)
+        load = dask.delayed(pickle.loads, pure=False)
         return load(cloudpickle.dumps(job), dask_key_name=f"pnuauc-job-{run}"), run
 
     def _tasks(
@@ -112,7 +112,7 @@ class DaskSource:
     ) -> list[Any]:
         delayed = need("dask", "dask").delayed(function, pure=False)
         return [
-            delayed(part, number, job, dask_key_name=f"pnuauc-partition-{number}-{run}")
+            delayed(job, part, number, dask_key_name=f"pnuauc-partition-{number}-{run}")
             for number, part in parts
         ]
 
@@ -160,19 +160,6 @@ def default_client() -> Any:
         return need("distributed", "dask").default_client()
     except (ImportError, ValueError):
         return None
-
-
-def _load(pickled: bytes) -> Job:
-    job: Job = pickle.loads(pickled)
-    return job
-
-
-def _summary(part: Any, number: int, job: Job) -> tuple[Any] | None:
-    return job.summary(part, number)
-
-
-def _results(part: Any, number: int, job: Job) -> list[Any]:
-    return job.results(part, number)
 
 
 def _merge(summaries: list[tuple[Any] | None], job: Job) -> tuple[Any] | None:

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa, pc
 from pnuauc.io._dates import DATE_ORDERS, DATES, STRPTIME, parse_dates
 from pnuauc.io._text_parts import (
     Floats,
@@ -41,6 +41,7 @@ __all__ = [
     "Reading",
     "as_typed",
     "is_form",
+    "is_number",
     "is_text",
     "parse_booleans",
     "parse_numbers",
@@ -108,13 +109,18 @@ class Reading:
 
 def is_text(kind: Any) -> bool:
     """Whether an arrow type is text."""
-    types = need("pyarrow").types
+    types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_number(kind: Any) -> bool:
+    """Whether an arrow type is one of whole, floating or decimal numbers."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def tidy(values: Any) -> Any:
     """Text without blanks around it; what means "nothing here" is null."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     if pa.types.is_string_view(values.type):
         values = values.cast(pa.large_string())
     values = pc.utf8_trim_whitespace(values)
@@ -136,7 +142,6 @@ def recognise(
     date_format : "day-first", "month-first" or a strptime format where it is known
     name : of the column, for the question whether 01/02/2024 is in January or February
     """
-    pc = need("pyarrow.compute")
     present = values.drop_null()
     step = -(-len(present) // _LOOKED_AT)
     seen = present if step <= 1 else present.take(np.arange(0, len(present), step))
@@ -222,17 +227,15 @@ def _best_marks(cells: Any, weights: Any, decimal: str | None, plain: Mask) -> t
 def _number_words(form: str, cells: Any, good: Mask) -> str:
     if not form:
         return ""
-    shown = cells.filter(need("pyarrow").array(good))
+    shown = cells.filter(pa.array(good))
     signs = {"percents": "%", "amounts of money": _MONEY}
     found = [word for word, sign in signs.items() if matches(sign, shown).any()]
-    marks = {"n,": "a decimal comma", "n,.": "a decimal comma", "n, ": "a decimal comma"}
-    word = marks.get(form) or ("thousands marks" if form[2:] else "")
+    word = "a decimal comma" if form[1] == "," else "thousands marks" if form[2:] else ""
     return f"{' and '.join(found) or 'numbers'}{f' with {word}' if word else ''}"
 
 
 def _are_codes(cells: Any, weights: Any) -> bool:
     """Whether zeros in front belong to the value: 1% of the cells have them or all are as long."""
-    pc = need("pyarrow.compute")
     zeros = matches(_CODE, cells)
     if not zeros.any():
         return False
@@ -259,7 +262,6 @@ def table_decimal(columns: Iterable[Any]) -> str | None:
 
 def parse_numbers(form: str, values: Any) -> Floats:
     """Numbers of tidy text, NaN where a cell is missing or written otherwise; shape (n,)."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     if form == "clock":
         return _seconds(values, _CLOCK)
     if form == "duration":
@@ -287,7 +289,7 @@ def _seconds(values: Any, pattern: str) -> Floats:
     whole = 3600 * hours_of(parts) + 60 * integer(parts["M"]) + integer(parts["S"])
     total = whole + fraction(parts["f"])
     if "d" in parts:
-        equal = need("pyarrow.compute").equal
+        equal = pc.equal
         minus, days = to_numpy(equal(parts["sign"], "-")), 86_400.0 * integer(parts["d"])
         minus_clock = minus  # ISO negates the whole
         if "minus" in parts:
@@ -300,7 +302,6 @@ def _seconds(values: Any, pattern: str) -> Floats:
 
 def as_typed(values: Any) -> Any:
     """Tidy text as numbers, booleans or dates where every cell is one, else as it is."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     present = values.drop_null()
     if not len(present):
         return values
@@ -334,7 +335,6 @@ def _other_form(cells: Any, weights: Any) -> Reading | None:
 def _yes_no_form(cells: Any, weights: Any) -> Reading | None:
     if not 0 < len(weights) <= 20:
         return None
-    pc = need("pyarrow.compute")
     lowered = np.asarray(pc.utf8_lower(cells).to_pylist())
     for pair in _YES_NO:
         good = np.isin(lowered, pair)
@@ -345,7 +345,6 @@ def _yes_no_form(cells: Any, weights: Any) -> Reading | None:
 
 def parse_booleans(values: Any) -> Floats:
     """1, 0, or NaN where tidy text is missing or neither; shape (n,)."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     words = pc.utf8_lower(values)
     true, false = (
         to_numpy(pc.is_in(words, pa.array(sorted(known), words.type)).cast(pa.uint8()))
@@ -378,17 +377,14 @@ def _date_form(
         day, month = (parse_dates(form, present)[1].sum() for form in ("dmy", "mdy"))
         if day == month:
             shown = cells[int(np.flatnonzero(found[best])[0])].as_py()
-            raise InputError(_which_first(name, shown), about="dates")
+            raise InputError(
+                f"Column '{name}' holds dates such as '{shown}', which do not say whether the day "
+                "or the month comes first; date_format must be 'day-first' or 'month-first'.",
+                about="dates",
+            )
         best = "dmy" if day > month else "mdy"
     order = "day first" if best == "dmy" else "month first"
     return _reading("date", best, found[best], cells, weights, f"dates with the {order}")
-
-
-def _which_first(name: str, cell: str) -> str:
-    return (
-        f"Column '{name}' holds dates such as '{cell}', which do not say whether the day or the "
-        "month comes first; date_format must be 'day-first' or 'month-first'."
-    )
 
 
 def is_form(kind: str, form: str) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa, pc
 from pnuauc.io._cells import (
     is_form,
+    is_number,
     is_text,
     parse_booleans,
     parse_numbers,
@@ -28,6 +30,7 @@ __all__ = [
     "MISSING",
     "CellError",
     "Column",
+    "cells_of",
     "classify",
     "level_codes",
     "numbers",
@@ -49,6 +52,15 @@ _DAY = 86_400_000_000  # in microseconds
 
 class CellError(InputError):
     """A cell cannot be read as its column needs; the message names column and row."""
+
+
+@contextmanager
+def cells_of(name: object) -> Iterator[None]:
+    """Put the file's name in front of what is said about one of its cells."""
+    try:
+        yield
+    except CellError as error:
+        raise CellError(f"'{name}': {error}", about=error.about) from error
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,7 @@ def classify(
 
     ``decimal`` and ``date_format`` say how text cells are written, where that is known.
     """
-    types = need("pyarrow").types
+    types = pa.types
     kind = values.type
     if types.is_dictionary(kind):
         values, kind, categorical = values.cast(kind.value_type), kind.value_type, True
@@ -122,7 +134,7 @@ def classify(
         return Column(name, "boolean", str(kind)), None
     if types.is_integer(kind) and _counts_rows(values):
         return None, f"Column '{name}' numbers the rows; left out."
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    if is_number(kind):
         return Column(name, "number", str(kind)), None
     if types.is_duration(kind):
         return Column(name, "number", str(kind), form="duration"), None
@@ -136,7 +148,6 @@ def classify(
 
 
 def _useless(name: str, values: Any) -> str | None:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     kind = values.type
     if values.null_count == len(values):
         return f"Column '{name}' is empty; left out."
@@ -155,18 +166,12 @@ def _useless(name: str, values: Any) -> str | None:
 
 
 def _is_bytes(kind: Any) -> bool:
-    types = need("pyarrow").types
-    return bool(
-        types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_fixed_size_binary(kind)
-        or types.is_binary_view(kind)
-    )
+    names = ("is_binary", "is_large_binary", "is_fixed_size_binary", "is_binary_view")
+    return any(getattr(pa.types, name)(kind) for name in names)
 
 
 def _counts_rows(values: Any) -> bool:
     """Whether an integer column is first, first + 1, ... in any order."""
-    pc = need("pyarrow.compute")
     if values.null_count or len(values) < 20:
         return False
     extent = pc.min_max(values).as_py()
@@ -178,13 +183,12 @@ def _text_counts_rows(values: Any) -> bool:
     cells = parse_numbers("", values)
     if not (np.abs(cells) < 2**53).all() or not np.array_equal(cells, np.rint(cells)):
         return False
-    return _counts_rows(need("pyarrow").array(cells.astype(np.int64)))
+    return _counts_rows(pa.array(cells.astype(np.int64)))
 
 
 def _classify_text(
     name: str, values: Any, kind: str, decimal: str | None, date_format: str | None
 ) -> tuple[Column | None, str | None]:
-    pc = need("pyarrow.compute")
     reading = recognise(values, decimal=decimal, date_format=date_format, name=name)
     if reading is not None:
         column = Column(name, reading.kind, kind, reading.odd is not None, reading.form)
@@ -222,7 +226,6 @@ def _told(name: str, reading: Any) -> str | None:
 
 def numbers(column: Column, values: Any, first_row: int = 0) -> NDArray[np.float64]:
     """The values as float64, shape (n,) or (n, 4) for dates; missing is NaN."""
-    pa = need("pyarrow")
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_null(values.type):
@@ -252,7 +255,6 @@ def numbers(column: Column, values: Any, first_row: int = 0) -> NDArray[np.float
 
 
 def _typed_numbers(column: Column, values: Any) -> NDArray[np.float64]:
-    pa = need("pyarrow")
     kind = values.type
     if pa.types.is_duration(kind) or pa.types.is_time(kind):
         unit = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[kind.unit]
@@ -260,7 +262,7 @@ def _typed_numbers(column: Column, values: Any) -> NDArray[np.float64]:
         return to_numpy(values.cast(width).cast(pa.float64(), safe=False)) * unit
     if pa.types.is_boolean(kind):
         values = values.cast(pa.uint8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif not is_number(kind):
         raise CellError(
             f"Column '{column.name}' holds {kind} values where the model needs numbers."
         )
@@ -269,11 +271,6 @@ def _typed_numbers(column: Column, values: Any) -> NDArray[np.float64]:
 
 #: What a strict column needs, for the message about a cell that is not it.
 _NEEDS = {"number": "numbers", "boolean": "true or false", "date": "dates"}
-_HINTS = {
-    "number": "correct it or leave it empty",
-    "boolean": "correct it or leave it empty",
-    "date": "write it as those that were fitted",
-}
 
 
 def _check_cells(column: Column, cells: Any, unread: NDArray[np.bool_], first_row: int) -> None:
@@ -282,23 +279,21 @@ def _check_cells(column: Column, cells: Any, unread: NDArray[np.bool_], first_ro
         return
     bad = np.flatnonzero(unread & np.asarray(to_numpy(cells.is_valid()), dtype=bool))
     if len(bad):
-        row = int(bad[0])
+        row, dated = int(bad[0]), column.kind == "date"
+        hint = "write it as those that were fitted" if dated else "correct it or leave it empty"
         raise CellError(
             f"Column '{column.name}' holds text ({cells[row].as_py()[:60]!r} in row "
-            f"{first_row + row + 1}) where the model needs {_NEEDS[column.kind]}; "
-            f"{_HINTS[column.kind]}."
+            f"{first_row + row + 1}) where the model needs {_NEEDS[column.kind]}; {hint}."
         )
 
 
 def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float64]:
     """Days since 1970, month, weekday (Monday 0), hour, all in UTC: shape (n, 4)."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
-    types = pa.types
     if is_text(values.type):
         cells = tidy(values)
         micros, known = parse_dates(column.form, cells)
         _check_cells(column, cells, ~known, first_row)
-    elif types.is_timestamp(values.type) or types.is_date(values.type):
+    elif pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         stamps = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         known = np.asarray(to_numpy(stamps.is_valid()), dtype=bool)
         micros = np.asarray(to_numpy(pc.fill_null(stamps, 0)))
@@ -323,7 +318,6 @@ def strings(values: Any) -> NDArray[Any]:
 
 def level_codes(values: Any, levels: Sequence[str]) -> NDArray[np.intp]:
     """Each value's place among ``levels``, -1 where it is none of them; shape (n,)."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     texts = _texts(values)
     places = pc.fill_null(pc.index_in(texts, pa.array(levels, texts.type)), -1)
     return to_numpy(places).astype(np.intp)
@@ -331,7 +325,6 @@ def level_codes(values: Any, levels: Sequence[str]) -> NDArray[np.intp]:
 
 def _texts(values: Any) -> Any:
     """Arrow text of any values; missing is "(missing)"."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     # a code written 3 in one file and 3.0 in another is one category

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._extras import need
+from pnuauc.io._arrow import pa, pc
 from pnuauc.io._text_parts import Mask, fields, fraction, hours_of, integer, matches, to_numpy
 
 __all__ = ["DATES", "DATE_ORDERS", "STRPTIME", "parse_dates"]
@@ -39,13 +39,10 @@ def parse_dates(form: str, values: Any) -> tuple[NDArray[np.int64], Mask]:
 
     Cells without a time zone count as UTC.
     """
-    if form.startswith("%") or "%" in form:
+    if "%" in form:
         return _parse_strptime(form, values)
     parts, good = fields(values, DATES[form or "ymd"])
-    if "b" in parts:
-        month = _month_numbers(parts["b"])
-    else:
-        month = integer(parts["m"])
+    month = _month_numbers(parts["b"]) if "b" in parts else integer(parts["m"])
     year, day = integer(parts["y"]), integer(parts["d"], default=1)
     if form in {"dmy", "mdy"}:
         good &= matches(_LONG_YEAR, values) | matches(_SHORT_YEAR, values)
@@ -65,7 +62,6 @@ def parse_dates(form: str, values: Any) -> tuple[NDArray[np.int64], Mask]:
 
 
 def _month_numbers(names: Any) -> NDArray[np.int64]:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     short = pc.utf8_slice_codeunits(pc.utf8_lower(names), 0, 3)
     places = pc.fill_null(pc.index_in(short, pa.array(_MONTHS, short.type)), -1)
     return np.asarray(places.to_numpy(zero_copy_only=False)).astype(np.int64) + 1
@@ -73,14 +69,12 @@ def _month_numbers(names: Any) -> NDArray[np.int64]:
 
 def _offset_minutes(zones: Any) -> NDArray[np.int64]:
     """Minutes east of Greenwich of Z, +02:00, -0530."""
-    pc = need("pyarrow.compute")
     parts, _ = fields(zones, r"^(?P<s>[-+]?)(?P<h>[0-9]{2}):?(?P<m>[0-9]{2})?$")
     minutes = 60 * integer(parts["h"]) + integer(parts["m"])
     return np.where(to_numpy(pc.equal(parts["s"], "-")), -minutes, minutes)
 
 
 def _parse_strptime(form: str, values: Any) -> tuple[NDArray[np.int64], Mask]:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     stamps = pc.strptime(values, format=form, unit="us", error_is_null=True)
     good = np.asarray(to_numpy(stamps.is_valid()), dtype=bool)
     return to_numpy(pc.fill_null(stamps.cast(pa.int64()), 0)), good

@@ -13,9 +13,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pnuauc._extras import need
 from pnuauc._shown import few
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa, pc
 from pnuauc.io._cells import is_form, is_text, table_decimal
 from pnuauc.io._columns import Column, classify, numbers, strings
 from pnuauc.io._dates import DATE_ORDERS
@@ -104,11 +104,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return self._learned(SparseEncoding(_largest(table)))
         columns = self._choose_columns(table)
         if not columns:
-            raise InputError(
-                "No column is left to learn from: " + " ".join(self.notes_[:5])
-                if self.notes_
-                else "No column is left to learn from: the table has no feature columns."
-            )
+            why = " ".join(self.notes_[:5]) or "the table has no feature columns."
+            raise InputError(f"No column is left to learn from: {why}")
         n = table.num_rows
         if n > FIT_ROWS:
             rng = np.random.default_rng(self.random_state)
@@ -137,12 +134,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _choose_columns(self, table: Any) -> list[Column]:
         names = table.column_names
-        unknown = sorted(set(self.categorical) - set(names))
+        categorical = set(self.categorical)
+        unknown = sorted(categorical - set(names))
         if unknown:
             raise InputError(f"There is no column {unknown[0]!r} to treat as categorical.")
         chosen: list[Column] = []
         twins = _Twins()
-        categorical = set(self.categorical)
         decimal = self._decimal(table)
         formats = self._date_formats(names)
         for j, name in enumerate(names):
@@ -175,11 +172,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _date_formats(self, names: Sequence[str]) -> dict[str | None, str]:
         """Formats by column name; None stands for all others."""
         given = self.date_format
-        formats: dict[str | None, str] = {}
-        if isinstance(given, str):
-            formats[None] = given
-        elif given is not None:
-            formats.update(given)
+        formats: dict[Any, str] = {None: given} if isinstance(given, str) else dict(given or {})
         for name, form in formats.items():
             if name is not None and name not in names:
                 raise InputError(f"There is no column {name!r} to read as dates.")
@@ -287,40 +280,26 @@ def _check_finite(X: Any) -> None:
 def _learn(table: Any, columns: list[Column], max_categories: int) -> Encoding:
     """Medians, means, scales, flags and categories of the rows."""
     places = {name: j for j, name in enumerate(table.column_names)}
-    fills, means, scales, boolean_fills, gaps = [], [], [], [], []
-    levels, rare, ranks = [], [], []
-    boolean_gaps = []
+    gaps, boolean_gaps, boolean_fills, categories = [], [], [], []
+    standards: list[tuple[float, float, float]] = []
     for column in columns:
         values = table.column(places[column.name])
         if column.kind in {"number", "date"}:
             cells = numbers(column, values)
             parts = [cells] if cells.ndim == 1 else list(cells.T)
             gaps.append(bool(np.isnan(parts[0]).any()))
-            for part in parts:
-                fill, mean, scale = _standard(part)
-                fills.append(fill)
-                means.append(mean)
-                scales.append(scale)
+            standards += map(_standard, parts)
         elif column.kind == "boolean":
             cells = numbers(column, values)
             boolean_gaps.append(bool(np.isnan(cells).any()))
             boolean_fills.append(float(np.nansum(cells) > np.count_nonzero(cells == 0)))
         elif column.kind == "category":
-            kept, others, rank = _levels(strings(values), max_categories)
-            levels.append(kept)
-            rare.append(others)
-            ranks.append(rank)
-    return Encoding(
-        tuple(columns),
-        np.array(fills, dtype=np.float64),
-        np.array(means, dtype=np.float64),
-        np.array(scales, dtype=np.float64),
-        np.array(boolean_fills, dtype=np.float64),
-        np.flatnonzero([*gaps, *boolean_gaps]),
-        tuple(levels),
-        tuple(rare),
-        tuple(ranks),
-    )
+            categories.append(_levels(strings(values), max_categories))
+    fill, mean, scale = np.array(standards, dtype=np.float64).reshape(-1, 3).T.copy()
+    flagged = np.flatnonzero([*gaps, *boolean_gaps])
+    levels, rare, ranks = zip(*categories, strict=True) if categories else ((), (), ())
+    boolean_fill = np.array(boolean_fills, dtype=np.float64)
+    return Encoding(tuple(columns), fill, mean, scale, boolean_fill, flagged, levels, rare, ranks)
 
 
 def _standard(cells: Floats) -> tuple[float, float, float]:
@@ -384,7 +363,6 @@ class _Twins:
 
 def _digest(values: Any) -> bytes:
     """The same for equal columns; different, but for chance, for others."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     digest = hashlib.blake2b(str(values.type).encode(), digest_size=16)
     for chunk in values.chunks:
         if chunk.null_count:

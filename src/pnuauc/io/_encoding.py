@@ -47,6 +47,10 @@ def check_view(view: str) -> str:
     return view
 
 
+def _of_kind(*kinds: str) -> cached_property[list[Column]]:
+    return cached_property(lambda encoding: [c for c in encoding.columns if c.kind in kinds])
+
+
 @dataclass(frozen=True, eq=False)
 class Encoding:
     """What :class:`TableEncoder` learned of a table with named columns.
@@ -81,26 +85,10 @@ class Encoding:
 
     is_sparse = False
 
-    # ------------------------------------------------------------------ columns by kind
-
-    def of_kind(self, *kinds: str) -> list[Column]:
-        return [c for c in self.columns if c.kind in kinds]
-
-    @cached_property
-    def _numeric(self) -> list[Column]:
-        return self.of_kind("number", "date")
-
-    @cached_property
-    def _booleans(self) -> list[Column]:
-        return self.of_kind("boolean")
-
-    @cached_property
-    def _categories(self) -> list[Column]:
-        return self.of_kind("category")
-
-    @cached_property
-    def _texts(self) -> list[Column]:
-        return self.of_kind("text")
+    _numeric = _of_kind("number", "date")
+    _booleans = _of_kind("boolean")
+    _categories = _of_kind("category")
+    _texts = _of_kind("text")
 
     @cached_property
     def _first_slots(self) -> NDArray[np.intp]:
@@ -166,15 +154,18 @@ class Encoding:
         n, slots = batch.num_rows, len(self.fill)
         out = np.empty((n, self.width(view)))
         raw = out[:, :slots]
-        self._write_numbers(raw, find, first_row)
+        for column, j in zip(self._numeric, self._first_slots, strict=True):
+            cells = np.atleast_2d(numbers(column, find(column.name), first_row).T)
+            raw[:, j : j + len(cells)] = cells.T
         end = slots + len(self._booleans)
         flags = out[:, slots:end]
         for j, column in enumerate(self._booleans):
             flags[:, j] = numbers(column, find(column.name), first_row)
         if view == "kernels":
-            if len(self.flagged):
-                self._write_missing(out[:, end : end + len(self.flagged)], raw, flags)
-                end += len(self.flagged)
+            for j in self.flagged:
+                k = j - len(self._numeric)
+                out[:, end] = np.isnan(raw[:, self._first_slots[j]] if k < 0 else flags[:, k])
+                end += 1
             _fill(raw, self.fill)
             _fill(flags, self.boolean_fill)
             raw -= self.mean
@@ -186,20 +177,6 @@ class Encoding:
             out[:, end : end + HASHED] = hashed.toarray()
             end += HASHED
         return out
-
-    def _write_numbers(self, out: Floats, find: Callable[[str], Any], first_row: int) -> None:
-        for column, j in zip(self._numeric, self._first_slots, strict=True):
-            values = numbers(column, find(column.name), first_row)
-            if values.ndim == 1:
-                out[:, j] = values
-            else:
-                out[:, j : j + values.shape[1]] = values
-
-    def _write_missing(self, out: Floats, raw: Floats, flags: Floats) -> None:
-        n_numeric = len(self._numeric)
-        for k, j in enumerate(self.flagged):
-            cells = raw[:, self._first_slots[j]] if j < n_numeric else flags[:, j - n_numeric]
-            out[:, k] = np.isnan(cells)
 
     def _write_category(self, out: Floats, start: int, k: int, values: Any, view: str) -> int:
         levels, rare = self.levels[k], self.rare[k]

@@ -5,16 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import re
+import select
+import shutil
 import stat
+import sys
+import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa
 
 __all__ = [
     "COMPRESSIONS",
@@ -28,40 +33,24 @@ __all__ = [
     "told",
 ]
 
-#: Endings that are understood, and what they mean.
-FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "arrow",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".libsvm": "libsvm",
-    ".svmlight": "libsvm",
-    ".svm": "libsvm",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".xlsx": "excel",
-    ".xlsm": "excel",
+#: Formats: what sentences call them, and the endings that mean them.
+_KINDS = {
+    "csv": ("CSV", ".csv", ".txt"),
+    "tsv": ("TSV", ".tsv", ".tab"),
+    "parquet": ("Parquet", ".parquet", ".pq"),
+    "arrow": ("Arrow or Feather", ".feather", ".arrow", ".ipc"),
+    "libsvm": ("LIBSVM", ".libsvm", ".svmlight", ".svm"),
+    "jsonl": ("JSON lines", ".jsonl", ".ndjson", ".json"),
+    "excel": ("Excel", ".xlsx", ".xlsm"),
 }
+_NAMES = {kind: name for kind, (name, *_) in _KINDS.items()}
+#: Endings that are understood, and what they mean.
+FORMATS = {ending: kind for kind, (_, *endings) in _KINDS.items() for ending in endings}
 #: Endings of compressed files, and the codec that pyarrow or Python has for them.
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz", ".zip": "zip"}
 #: Bytes looked at to find encoding, delimiter and header.
 HEAD_BYTES = 64 * 1024
 _TEXT = ("csv", "tsv", "libsvm", "jsonl")
-_NAMES = {
-    "csv": "CSV",
-    "tsv": "TSV",
-    "parquet": "Parquet",
-    "arrow": "Arrow or Feather",
-    "libsvm": "LIBSVM",
-    "jsonl": "JSON lines",
-    "excel": "Excel",
-}
 #: First bytes of files that are something else, what they are, and the ending they should have.
 _MAGIC = (
     (b"PAR1", "a Parquet file", ".parquet"),
@@ -125,7 +114,6 @@ class Source:
 
         Never a memory map: a file that is cut short while it is mapped kills the process.
         """
-        pa = need("pyarrow")
         where = os.fspath(self.path)
         if self.compression is None:
             return pa.OSFile(where)
@@ -142,7 +130,7 @@ class Source:
         if self.compression is None:
             return self.open()
         with self.open() as stream:
-            return need("pyarrow").BufferReader(stream.read())
+            return pa.BufferReader(stream.read())
 
     def head(self, n_bytes: int = HEAD_BYTES) -> bytes:
         with self.open() as stream:
@@ -196,19 +184,20 @@ def _unknown_ending(path: Path, options: ReadOptions) -> str:
     """A true sentence about a file whose name says no format."""
     name = options.name or str(path)
     known = ", ".join(sorted(FORMATS))
-    looks = None
     if path.is_file():
         with path.open("rb") as stream:
             looks = _looks_like(stream.read(512))
+        if looks is not None:
+            return f"'{name}' is {_better_named(*looks)}."
     ending = f"'{path.suffix}' is not an ending" if path.suffix else f"'{name}' has no ending"
-    if looks is not None:
-        what, better = looks
-        hint = f"; name it with the ending {better}" if better else ""
-        return f"'{name}' is {what}{hint}."
     return (
         f"{ending} that names a format ('{name}'); the endings are {known}, also followed by "
         f"{', '.join(COMPRESSIONS)}."
     )
+
+
+def _better_named(what: str, ending: str | None) -> str:
+    return f"{what}; name it with the ending {ending}" if ending else what
 
 
 def _looks_like(head: bytes) -> tuple[str, str | None] | None:
@@ -236,9 +225,8 @@ def find_source(path: str | os.PathLike[str], options: ReadOptions | None = None
         raise InputError(f"'{name}' is empty: it has no header and no rows.")
     looks = _looks_like(head)
     if source.kind in _TEXT and looks is not None:
-        what, better = looks
-        hint = f"; name it with the ending {better}" if better else ""
-        raise InputError(f"'{name}' is read as {_NAMES[source.kind]}, but it is {what}{hint}.")
+        what = _better_named(*looks)
+        raise InputError(f"'{name}' is read as {_NAMES[source.kind]}, but it is {what}.")
     magic = {"parquet": (b"PAR1",), "excel": (b"PK\x03\x04",)}.get(source.kind)
     if magic and not head.startswith(magic):
         what = f"it is {looks[0]}" if looks else "its content is not; is it CSV under a wrong name"
@@ -291,9 +279,6 @@ def spooled(
     A pipe is copied to a temporary file first, as tables are read more than once. Its format is
     told by its content; text that is not CSV needs ``options.format``.
     """
-    import shutil
-    import tempfile
-
     options = options or ReadOptions()
     where = Path(path)
     if str(path) != "-" and not _is_pipe(where):
@@ -320,9 +305,6 @@ def _is_pipe(path: Path) -> bool:
 
 @contextmanager
 def _pipe(path: Path, name: str) -> Iterator[Any]:
-    import select
-    import sys
-
     if str(path) == "-":
         if sys.stdin is None or sys.stdin.isatty():
             raise InputError("Nothing comes through standard input; pipe a table into it.")
@@ -377,9 +359,7 @@ def _zip_member(source: Source) -> Source:
 def told(source: Source) -> Iterator[None]:
     """Errors of the readers as one sentence about the user's file."""
     import lzma
-    import zlib
 
-    pa = need("pyarrow")
     foreign = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
     try:
         yield

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa, pc
 
 __all__ = ["array_of", "as_table", "check_names", "plain_types"]
 
@@ -32,7 +33,6 @@ def as_table(data: Any) -> Any:
     >>> as_table(np.eye(2)).column_names
     ['x0', 'x1']
     """
-    pa = need("pyarrow")
     if isinstance(data, pa.Table):
         table = data
     elif isinstance(data, pa.RecordBatch):
@@ -61,7 +61,6 @@ def check_names(names: Sequence[str], path: Any = "the table") -> None:
 
 def _pandas(data: Any) -> Any:
     """Column by column: the index stays behind, and names need not be text."""
-    pa = need("pyarrow")
     names = [str(name) for name in data.columns]
     check_names(names)
     columns = []
@@ -83,7 +82,6 @@ def _pandas(data: Any) -> Any:
 
 def _mixed(values: Iterable[Any], name: str, error: Exception) -> Any:
     """Numbers, text and the like in one column: text, as any file would have them."""
-    pa = need("pyarrow")
     out: list[str | None] = []
     for value in values:
         kind = type(value).__name__
@@ -102,7 +100,6 @@ def _mixed(values: Iterable[Any], name: str, error: Exception) -> Any:
 
 def array_of(values: Any, name: str = "") -> Any:
     """An arrow array of Python or numpy values; mixed ones become text."""
-    pa = need("pyarrow")
     try:
         return pa.array(values)
     except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
@@ -110,7 +107,7 @@ def array_of(values: Any, name: str = "") -> Any:
 
 
 def _foreign_frame(data: Any) -> Any:
-    narwhals, pa = need("narwhals"), need("pyarrow")
+    narwhals = need("narwhals")
     try:
         frame = narwhals.from_native(data)
     except TypeError:
@@ -134,18 +131,14 @@ def plain_types(data: Any) -> Any:
 
     Views and half floats get wider types, extension types what they stand for or store.
     """
-    pa = need("pyarrow")
-    changed = {j: kind for j, kind in enumerate(data.schema.types) if not _is_plain(kind)}
-    if not changed:
+    if all(map(_is_plain, data.schema.types)):
         return data
-    columns = [_plain(data.column(j)) if j in changed else data.column(j)
-               for j in range(data.num_columns)]  # fmt: skip
+    columns = [_plain(data.column(j)) for j in range(data.num_columns)]
     maker = pa.Table if isinstance(data, pa.Table) else pa.RecordBatch
     return maker.from_arrays(columns, names=data.schema.names)
 
 
 def _is_plain(kind: Any) -> bool:
-    pa = need("pyarrow")
     if pa.types.is_dictionary(kind):
         return _is_plain(kind.value_type)
     return not (
@@ -158,13 +151,13 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _plain(values: Any) -> Any:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     kind = values.type
+    if _is_plain(kind):
+        return values
     if isinstance(kind, pa.BaseExtensionType):
         return _plain_extension(values)
     if pa.types.is_run_end_encoded(kind):
-        decoded = pc.run_end_decode(values)
-        return decoded if _is_plain(decoded.type) else _plain(decoded)
+        return _plain(pc.run_end_decode(values))
     if pa.types.is_dictionary(kind):
         # a dictionary says that the values are categories: it stays one, of plain text
         if isinstance(values, pa.ChunkedArray):
@@ -178,7 +171,6 @@ def _plain(values: Any) -> Any:
 
 
 def _plain_extension(values: Any) -> Any:
-    pa = need("pyarrow")
     name = values.type.extension_name
     if isinstance(values, pa.ChunkedArray):
         storage = pa.chunked_array([c.storage for c in values.chunks], values.type.storage_type)
@@ -192,12 +184,11 @@ def _plain_extension(values: Any) -> Any:
         return pa.chunked_array([made]) if isinstance(values, pa.ChunkedArray) else made
     if name == "pandas.period":
         return _period_starts(storage, getattr(values.type, "freq", None))
-    return storage if _is_plain(storage.type) else _plain(storage)
+    return _plain(storage)
 
 
 def _period_starts(ordinals: Any, freq: str | None) -> Any:
     """The beginnings of pandas periods; without pandas their ordinal numbers."""
-    pa = need("pyarrow")
     try:
         import pandas as pd
     except ImportError:

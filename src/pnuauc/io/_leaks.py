@@ -49,12 +49,8 @@ class _Reading:
     @property
     def strength(self) -> float:
         """Distance from a coin of P against N, or against U where there is no N."""
-        known = self.positive_negative
-        if np.isnan(known):
-            known = self.positive_unlabeled
-        if np.isnan(known):
-            known = self.unlabeled_negative
-        return abs(known - 0.5)
+        shares = (self.positive_negative, self.positive_unlabeled, self.unlabeled_negative)
+        return abs(next((share for share in shares if not np.isnan(share)), np.nan) - 0.5)
 
 
 def find_leaks(table: Any, columns: list[Column], roles: Roles) -> list[str]:
@@ -93,17 +89,13 @@ def find_leaks(table: Any, columns: list[Column], roles: Roles) -> list[str]:
 
 def _outside(readings: list[_Reading]) -> list[str]:
     """Unlabelled rows beyond the labelled ones, more than the other columns show."""
-    found = []
     usual = float(np.median([r.outside for r in readings])) if readings else 0.0
-    for r in sorted(readings, key=lambda r: -r.outside):
-        limit = max(_OUTSIDE, _ERRORS * r.error, _ABOVE_OTHERS * usual)
-        if r.outside > limit:
-            found.append(
-                f"Column '{r.column}' tells labelled rows from unlabelled ones in a way that no "
-                "mixture of positives and negatives explains: was it filled in when rows were "
-                f"labelled? {_ADVICE}"
-            )
-    return found
+    return [
+        f"Column '{r.column}' tells labelled rows from unlabelled ones in a way that no mixture of "
+        f"positives and negatives explains: was it filled in when rows were labelled? {_ADVICE}"
+        for r in sorted(readings, key=lambda r: -r.outside)
+        if r.outside > max(_OUTSIDE, _ERRORS * r.error, _ABOVE_OTHERS * usual)
+    ]
 
 
 def _far_ahead(readings: list[_Reading]) -> list[str]:
@@ -140,15 +132,17 @@ def _orderings(column: Column, values: Any, roles: Roles) -> list[Floats]:
         if len(levels) > len(texts) / 10 or len(levels) < 2:
             return []
         return [_by_level(level.ravel(), roles)]
-    cells = numbers(column, values)
-    cells = cells if cells.ndim == 1 else cells[:, 0]
+    cells = _cells(column, values)
     missing = np.isnan(cells)
-    out = []
-    if missing.any() and not missing.all():
-        out.append((~missing).astype(float))
-    if (~missing).any():
-        out.append(cells)
-    return out
+    if missing.all():
+        return []
+    return [(~missing).astype(float), cells] if missing.any() else [cells]
+
+
+def _cells(column: Column, values: Any) -> Floats:
+    """Numbers; of dates the days."""
+    cells = numbers(column, values)
+    return cells if cells.ndim == 1 else cells[:, 0]
 
 
 def _by_level(level: NDArray[np.intp], roles: Roles) -> Floats:
@@ -210,21 +204,15 @@ def _most_where_none(ordering: Floats, roles: Roles) -> bool:
 
 
 def _groups(roles: Roles) -> dict[str, NDArray[np.bool_]]:
-    groups = {
-        "the positive rows": roles.codes == 1,
-        "the negative rows": roles.codes == 0,
-        "the labelled rows": roles.codes >= 0,
-    }
-    groups = {
+    # P against N alone: perfect separation may simply be an easy problem, but say so
+    groups = {"the positive rows": roles.codes == 1}
+    if roles.n_unlabeled:
+        groups |= {"the negative rows": roles.codes == 0, "the labelled rows": roles.codes >= 0}
+    return {
         name: mask
         for name, mask in groups.items()
         if mask.sum() >= _FEWEST and (~mask).sum() >= _FEWEST
     }
-    if roles.n_unlabeled == 0:
-        # P against N alone: perfect separation may simply be an easy problem, but say so
-        groups.pop("the labelled rows", None)
-        groups.pop("the negative rows", None)
-    return groups
 
 
 def _separates(column: Column, values: Any, groups: dict[str, NDArray[np.bool_]]) -> str | None:
@@ -236,8 +224,7 @@ def _separates(column: Column, values: Any, groups: dict[str, NDArray[np.bool_]]
             if len(levels) <= mask.sum() / 2 and levels.isdisjoint(texts[~mask]):
                 return name
         return None
-    cells = numbers(column, values)
-    cells = cells if cells.ndim == 1 else cells[:, 0]
+    cells = _cells(column, values)
     missing = np.isnan(cells)
     for name, mask in groups.items():
         filled = ~missing

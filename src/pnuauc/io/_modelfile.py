@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pnuauc._extras import need
 from pnuauc._json import jsonable
 from pnuauc._stored import Parts, refuse
 from pnuauc.exceptions import InputError, ModelFileError
+from pnuauc.io._arrow import pa
 from pnuauc.io._container import FORMAT_VERSION, read_container, write_container
 from pnuauc.io._encoder import TableEncoder
 from pnuauc.io._encoding import VIEWS
@@ -28,13 +28,7 @@ from pnuauc.io._model import TableModel
 from pnuauc.io._parts import read_scorer
 from pnuauc.io._writing import atomic_file
 
-__all__ = [
-    "FORMAT_VERSION",
-    "load_model",
-    "open_model",
-    "save_model",
-    "write_model",
-]
+__all__ = ["FORMAT_VERSION", "load_model", "open_model", "save_model", "write_model"]
 
 FORMAT = "pnuauc-model"
 _MAX_QUANTILES = 100_000
@@ -159,9 +153,8 @@ def _without_columns(card: dict[str, Any]) -> dict[str, Any]:
 def _check_card(card: dict[str, Any], encoder: TableEncoder) -> dict[str, Any]:
     """The card with the encoder's columns; what scoring reads of it is checked, and agrees."""
     label, ids = card.get("label"), card.get("ids", [])
-    if not isinstance(label, (str, type(None))) or not isinstance(ids, list):
-        raise refuse("its card does not name the label and the ids")
-    if not all(isinstance(name, str) for name in ids):
+    listed = isinstance(ids, list) and all(isinstance(name, str) for name in ids)
+    if not isinstance(label, (str, type(None))) or not listed:
         raise refuse("its card does not name the label and the ids")
     names = {column.name for column in encoder.columns_}
     if label in names or names.intersection(ids):
@@ -184,7 +177,6 @@ def _try_a_row(model: TableModel) -> None:
     if encoder.is_sparse:
         row = sparse.csr_matrix((1, encoder.encoding_.width()))
     else:
-        pa = need("pyarrow")
         row = pa.table({c.name: pa.nulls(1) for c in encoder.columns_})
     try:
         scores = model.score(row)

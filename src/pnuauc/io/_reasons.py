@@ -7,7 +7,7 @@ from typing import Any
 
 from pnuauc._committee import Reason
 
-__all__ = ["cell_text", "spell_reasons"]
+__all__ = ["cell_of", "cell_text", "spell_reasons"]
 
 
 def spell_reasons(reasons: Sequence[Reason], cell: Callable[[str], Any] | None) -> str:
@@ -21,6 +21,11 @@ def spell_reasons(reasons: Sequence[Reason], cell: Callable[[str], Any] | None) 
         value = reason.value if cell is None else cell(reason.column)
         told.append(f"{reason.column} = {cell_text(value) or '(missing)'} ({reason.effect:+.2g})")
     return ", ".join(told)
+
+
+def cell_of(table: Any, row: int, name: str) -> Any:
+    """The value of one cell."""
+    return table.column(name)[row].as_py()
 
 
 def cell_text(value: Any) -> str:

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa
 from pnuauc.io._formats import Source, told
 from pnuauc.io._frames import array_of, check_names
 from pnuauc.io._workbook import workbook_rows
@@ -31,7 +31,6 @@ class _RowReader:
         raise NotImplementedError
 
     def table(self) -> Any:
-        pa = need("pyarrow")
         return pa.Table.from_batches([_batch(list(self._rows()), self.names())])
 
     def batches(
@@ -45,7 +44,7 @@ class _RowReader:
 
 def _batch(rows: list[dict[str, Any]], names: Sequence[str]) -> Any:
     arrays = [array_of([row.get(name) for row in rows], name) for name in names]
-    return need("pyarrow").RecordBatch.from_arrays(arrays, names=list(names))
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
 class JsonReader(_RowReader):

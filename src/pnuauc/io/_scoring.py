@@ -13,11 +13,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from pnuauc._extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io._columns import CellError
+from pnuauc.io._arrow import pa, pc
+from pnuauc.io._columns import cells_of
 from pnuauc.io._model import TableModel
-from pnuauc.io._reasons import spell_reasons
+from pnuauc.io._reasons import cell_of, spell_reasons
 from pnuauc.io._tables import ReadOptions, column_names, detect_format, iter_batches
 from pnuauc.io._writing import (
     TableWriter,
@@ -189,10 +189,8 @@ def score_file(
         # rows of these formats have types of their own, and one output column has one
         as_text = rows.kind in {"jsonl", "excel"}
         for batch, name, first in _read_ahead(rows.batches(model, columns, kept)):
-            try:
+            with cells_of(name):
                 X, scores = _score_batch(model, batch, first, summary, n_threads)
-            except CellError as error:
-                raise CellError(f"'{name}': {error}", about=error.about) from error
             copied = {name: batch.column(name) for name in kept}
             if as_text:
                 copied = {name: values.cast("string") for name, values in copied.items()}
@@ -233,7 +231,6 @@ class _Sink:
         self.n_formulas = 0
 
     def put(self, batch: Any) -> None:
-        pc = need("pyarrow.compute")
         if self.choice.threshold is not None:
             batch = batch.filter(pc.greater_equal(batch.column("score"), self.choice.threshold))
         if not self.waits:
@@ -248,7 +245,6 @@ class _Sink:
 
     def _best(self) -> Any:
         """The waiting rows, highest score first, at most ``top``; ties in the order of the file."""
-        pa = need("pyarrow")
         table = pa.Table.from_batches(self._waiting)
         scores = table.column("score").to_numpy()
         return table.take(np.argsort(-scores, kind="stable")[: self.choice.top])
@@ -320,7 +316,6 @@ def _score_batch(
 
 
 def _output(model: TableModel, copied: dict[str, Any], scores: Any, first: int) -> Any:
-    pa = need("pyarrow")
     columns = dict(copied)
     if not columns:
         columns = {"row": pa.array(np.arange(first + 1, first + 1 + len(scores)))}
@@ -347,13 +342,9 @@ def _reasons(model: TableModel, X: Any, batch: Any, rows: Any, n_reasons: int) -
     found = model.reasons(X[rows], n_reasons) if len(rows) else []
     told = []
     for i, reasons in zip(rows, found, strict=True):
-        named = None if model.encoder.is_sparse else partial(_cell, batch, int(i))
+        named = None if model.encoder.is_sparse else partial(cell_of, batch, int(i))
         told.append(spell_reasons([r for r in reasons if r.effect], named))
-    return need("pyarrow").array(told, "string")
-
-
-def _cell(batch: Any, row: int, name: str) -> Any:
-    return batch.column(name)[row].as_py()
+    return pa.array(told, "string")
 
 
 def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:

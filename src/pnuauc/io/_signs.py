@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from pnuauc._extras import need
+from pnuauc.io._arrow import pa
 from pnuauc.io._container import MAGIC
 
 __all__ = ["SIGN", "written_by_us"]
@@ -60,8 +61,8 @@ def _schema_has_sign(path: Path) -> bool:
         if path.suffix.lower() in {".parquet", ".pq"}:
             schema = need("pyarrow.parquet").read_schema(path)
         else:
-            with need("pyarrow").OSFile(os.fspath(path)) as source:
-                schema = need("pyarrow").ipc.open_file(source).schema
+            with pa.OSFile(os.fspath(path)) as source:
+                schema = pa.ipc.open_file(source).schema
     except (OSError, ValueError, KeyError):
         return False
     return SIGN.encode() in (schema.metadata or {})

@@ -8,6 +8,7 @@ from typing import Any
 
 from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa
 from pnuauc.io._cells import as_typed, is_text, tidy
 from pnuauc.io._formats import FORMATS, ReadOptions, Source, detect_format, find_source, told
 from pnuauc.io._frames import as_table, check_names, plain_types
@@ -101,7 +102,6 @@ class ArrowReader:
         """Only reading tells."""
 
     def table(self) -> Any:
-        pa = need("pyarrow")
         with told(self.source), self.source.open_seekable() as stream:
             reader = _open_arrow(stream)
             batches = []
@@ -123,7 +123,6 @@ class ArrowReader:
 
 def _open_arrow(source: Any) -> Any:
     """A reader of the file format (Feather) or of the stream format."""
-    pa = need("pyarrow")
     try:
         return pa.ipc.open_file(source)
     except pa.ArrowInvalid:
@@ -209,7 +208,6 @@ def read_schema(
 
     CSV has no types: text throughout. JSON lines and Excel have to be read for them.
     """
-    pa = need("pyarrow")
     source = find_source(path, options)
     if source.kind in {"csv", "tsv"}:
         return pa.schema([(name, pa.string()) for name in column_names(path, options)]), None

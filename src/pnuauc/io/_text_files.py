@@ -14,6 +14,7 @@ from typing import Any
 
 from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa
 from pnuauc.io._cells import MISSING_WORDS
 from pnuauc.io._formats import HEAD_BYTES, Source, told
 from pnuauc.io._frames import check_names
@@ -79,7 +80,6 @@ class CsvReader:
         self, columns: Sequence[str] | None, floats: Sequence[str], rows: int
     ) -> Iterator[Any]:
         """Record batches; ``floats`` are parsed as float64 as long as all their cells allow it."""
-        pa = need("pyarrow")
         chosen = self._names if columns is None else list(columns)
         done = 0
         with told(self.source):
@@ -111,7 +111,7 @@ class CsvReader:
                     yield batch.slice(start, rows)
 
     def _options(self, columns: Sequence[str], floats: Sequence[str]) -> dict[str, Any]:
-        csv, pa = need("pyarrow.csv"), need("pyarrow")
+        csv = need("pyarrow.csv")
         types = dict.fromkeys(columns, pa.string()) | dict.fromkeys(floats, pa.float64())
         return {
             "read_options": csv.ReadOptions(block_size=_BLOCK_BYTES, encoding=self.encoding),

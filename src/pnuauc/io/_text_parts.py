@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._extras import need
+from pnuauc.io._arrow import pa, pc
 
 __all__ = [
     "Floats",
@@ -26,18 +26,14 @@ Floats = NDArray[np.float64]
 
 
 def matches(pattern: str, values: Any) -> Mask:
-    pc = need("pyarrow.compute")
-    found = pc.fill_null(pc.match_substring_regex(values, pattern), False)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
+    return to_numpy(pc.fill_null(pc.match_substring_regex(values, pattern), False)).astype(bool)
 
 
 def cast(values: Any) -> Floats:
-    pa = need("pyarrow")
     return to_numpy(values.cast(pa.float64()))
 
 
 def to_numpy(values: Any) -> NDArray[Any]:
-    pa = need("pyarrow")
     if isinstance(values, pa.ChunkedArray):
         return np.asarray(values.to_numpy())
     return np.asarray(values.to_numpy(zero_copy_only=False))
@@ -45,7 +41,6 @@ def to_numpy(values: Any) -> NDArray[Any]:
 
 def fields(values: Any, pattern: str) -> tuple[dict[str, Any], Mask]:
     """The named parts of each cell as arrow text ("" where it is not there), and who matches."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     found = pc.extract_regex(values, pattern)
@@ -56,19 +51,16 @@ def fields(values: Any, pattern: str) -> tuple[dict[str, Any], Mask]:
 
 
 def integer(texts: Any, default: int = 0) -> NDArray[np.int64]:
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     filled = pc.if_else(pc.equal(texts, ""), str(default), texts)
     return np.asarray(filled.cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
 def fraction(texts: Any) -> Floats:
-    pc = need("pyarrow.compute")
     return cast(pc.binary_join_element_wise("0.", texts, "0", ""))
 
 
 def hours_of(parts: dict[str, Any]) -> NDArray[np.int64]:
     """Hours on a clock of 24, whether or not a cell says am or pm."""
-    pc = need("pyarrow.compute")
     hours = integer(parts["H"])
     if "p" not in parts:
         return hours

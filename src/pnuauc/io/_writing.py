@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from pnuauc._extras import need
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa, pc
 from pnuauc.io._formats import COMPRESSIONS, detect_format
 from pnuauc.io._signs import SIGN
 from pnuauc.io._together import written_together
@@ -89,7 +90,7 @@ class TableWriter:
         if self.kind == "parquet":
             return need("pyarrow.parquet").ParquetWriter(self._stream, schema)
         if self.kind == "arrow":
-            return need("pyarrow").ipc.new_file(self._stream, schema)
+            return pa.ipc.new_file(self._stream, schema)
         csv = need("pyarrow.csv")
         delimiter = "\t" if self.kind == "tsv" else ","
         return csv.CSVWriter(
@@ -104,7 +105,6 @@ _NUMBER = r"^[-+]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?$"
 
 def count_formulas(batch: Any) -> int:
     """Text cells and names that a spreadsheet would run."""
-    pc = need("pyarrow.compute")
     found = sum(map(_is_formula, batch.schema.names))
     for values in _text_columns(batch).values():
         found += pc.sum(pc.cast(_formulas(values), "int64")).as_py() or 0
@@ -113,7 +113,6 @@ def count_formulas(batch: Any) -> int:
 
 def without_formulas(batch: Any) -> Any:
     """The batch with an apostrophe before text that a spreadsheet would run."""
-    pa, pc = need("pyarrow"), need("pyarrow.compute")
     texts = _text_columns(batch)
     columns = []
     for j, column in enumerate(batch.columns):
@@ -126,7 +125,6 @@ def without_formulas(batch: Any) -> Any:
 
 
 def _text_columns(batch: Any) -> dict[int, Any]:
-    pa = need("pyarrow")
     found = {}
     for j, column in enumerate(batch.columns):
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -136,7 +134,6 @@ def _text_columns(batch: Any) -> dict[int, Any]:
 
 
 def _formulas(values: Any) -> Any:
-    pc = need("pyarrow.compute")
     starts = pc.match_substring_regex(values, _FORMULA)
     return pc.fill_null(pc.and_not(starts, pc.match_substring_regex(values, _NUMBER)), False)
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from pnuauc._arrays import Floats
 from pnuauc._moments import Moments
 from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
 from pnuauc.labels import UNLABELED, Roles, read_roles
 from pnuauc.metrics._conditional import REFUTED, conditionals
-from pnuauc.metrics._counts import Counts, Floats, ScoreCounts, check_scores, count_cells
-from pnuauc.metrics._estimate import METHODS, PAIRS, choose_method
+from pnuauc.metrics._counts import Counts, ScoreCounts, check_scores, count_cells
+from pnuauc.metrics._estimate import METHODS, PAIRS, choose_method, named_weights, usable_nodes
 from pnuauc.metrics._interval import check_level, satterthwaite, t_quantile
 from pnuauc.metrics._moments import SINGLES, moments_of, placements, raw_to_auc
 from pnuauc.metrics._prior import known_prior
@@ -166,15 +167,7 @@ def _slopes(
     """Nodes of the prior, their mass, and the slope of each estimate's AUC in its pair share."""
     if method.endswith("_raw") or prior is None or not weights[1:].any():
         return np.array([np.nan]), np.ones(1), np.ones((1, 3))
-    shares, mass = prior.nodes()
-    usable = np.ones(len(shares), dtype=bool)
-    if weights[1] != 0.0:
-        usable &= shares < 1.0
-    if weights[2] != 0.0:
-        usable &= shares > 0.0
-    if not usable.any():
-        raise ValueError(f"method={method!r} is undefined at prior={prior.value:g}.")
-    shares, mass = shares[usable], mass[usable] / mass[usable].sum()
+    shares, mass = usable_nodes(method, prior, weights)
     return shares, mass, np.nan_to_num(raw_to_auc(shares)[0])
 
 
@@ -342,7 +335,6 @@ def _result(
     blind = sampling == 0.0 and unbiased != 0.0
     half = 2.0 if blind else t_quantile(level, df) * std_error
     low, high = np.clip([difference - half, difference + half], -1.0, 1.0)
-    named = SINGLES if method == "combined" else [SINGLES[k] for k in np.flatnonzero(weights)]
     return AUCComparison(
         difference=difference,
         std_error=std_error,
@@ -353,6 +345,6 @@ def _result(
         value_a=totals[0],
         value_b=totals[1],
         method=method,
-        weights={name: float(weights[SINGLES.index(name)]) for name in named},
+        weights=named_weights(method, weights),
         notes=tuple(notes),
     )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pnuauc.metrics._counts import Floats
+from pnuauc._arrays import Floats
 from pnuauc.metrics._interval import t_quantile
 from pnuauc.metrics._moments import PairShares, raw_to_auc
 

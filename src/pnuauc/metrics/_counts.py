@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pnuauc._arrays import Floats
 from pnuauc._shown import ShownAsTable
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
 __all__ = ["ScoreCounts", "check_scores", "count_cells"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
 

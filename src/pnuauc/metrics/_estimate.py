@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pnuauc._arrays import Floats
 from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
 from pnuauc.exceptions import MissingRoleError, PriorRefutedError
@@ -20,7 +21,7 @@ from pnuauc.metrics._conditional import (
     conditionals,
     mixture_limits,
 )
-from pnuauc.metrics._counts import Floats, ScoreCounts
+from pnuauc.metrics._counts import ScoreCounts
 from pnuauc.metrics._interval import check_level
 from pnuauc.metrics._moments import SINGLES, PairShares, moments_of, raw_to_auc
 from pnuauc.metrics._prior import known_prior, missing_prior
@@ -32,7 +33,9 @@ __all__ = [
     "AUCEstimate",
     "auc_estimate",
     "auc_from_counts",
+    "named_weights",
     "unbiased_auc",
+    "usable_nodes",
 ]
 
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
@@ -43,7 +46,6 @@ CROSS_FIT_VARIANCE = 1.5
 # "auto" takes unlabelled rows in only where the interval becomes clearly narrower: an interval that
 # was chosen for being narrow is too narrow, and the prior's error is not independent of the scores.
 _CLEARLY_NARROWER = 0.9
-_NODES = 21
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,12 +233,17 @@ def unbiased_auc(counts: ScoreCounts, prior: Any = None, method: str = "auto") -
     return float(values[SINGLES.index(name)])
 
 
+def check_method(method: str) -> None:
+    """An error that names the methods unless ``method`` is one of them."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+
+
 def choose_method(
     method: str, n: tuple[int, int, int], prior: ClassPrior | None
 ) -> tuple[str, list[str]]:
     """The method that will be used, and why, or an error that names what is missing."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    check_method(method)
     possible = [name for name in SINGLES if all(n[r] for r in PAIRS[name])]
     counts = f"{n[0]} positive, {n[1]} negative and {n[2]} unlabelled rows"
     if not possible:
@@ -291,10 +298,6 @@ class _Question:
     prior: ClassPrior | None
     level: float
     variance_factor: float
-
-    def nodes(self) -> tuple[Floats, Floats]:
-        assert self.prior is not None
-        return self.prior.nodes(_NODES)
 
     def at(self, prior: float | None, weights: Floats) -> Conditional:
         return conditional(self.moments, prior, weights, self.variance_factor)
@@ -371,11 +374,7 @@ def _known(
 def _mixed(ask: _Question, method: str, weights: Floats, notes: list[str]) -> AUCEstimate:
     """The mixture over the prior's distribution of the estimates at each prior."""
     assert ask.prior is not None
-    shares, mass = ask.nodes()
-    usable = _usable(shares, weights)
-    if not usable.any():
-        raise ValueError(f"method={method!r} is undefined at prior={ask.prior.value:g}.")
-    shares, mass = shares[usable], mass[usable] / mass[usable].sum()
+    shares, mass = usable_nodes(method, ask.prior, weights)
     if len(shares) == 1:
         return _known(ask, method, float(shares[0]), weights, notes)
     parts = conditionals(ask.moments, shares, weights, ask.variance_factor)
@@ -395,8 +394,17 @@ def _mixed(ask: _Question, method: str, weights: Floats, notes: list[str]) -> AU
     return _result(ask, method, weights, value, variance, (low, high), at_value, notes)
 
 
+def usable_nodes(method: str, prior: ClassPrior, weights: Floats) -> tuple[Floats, Floats]:
+    """Nodes of the prior at which every estimate with a weight is defined, and their mass."""
+    shares, mass = prior.nodes()
+    usable = _usable(shares, weights)
+    if not usable.any():
+        raise ValueError(f"method={method!r} is undefined at prior={prior.value:g}.")
+    return shares[usable], mass[usable] / mass[usable].sum()
+
+
 def _usable(shares: Floats, weights: Floats) -> Any:
-    """Priors at which every estimate with a weight is defined: PU needs < 1, NU needs > 0."""
+    """Where every estimate with a weight is defined: PU needs < 1, NU needs > 0."""
     usable = np.ones(len(shares), dtype=bool)
     if weights[1] != 0.0:
         usable &= shares < 1.0
@@ -470,6 +478,12 @@ def _refuted(ask: _Question, method: str) -> PriorRefutedError:
     )
 
 
+def named_weights(method: str, weights: Floats) -> dict[str, float]:
+    """Weights of the single estimates that a method is made of."""
+    named = range(3) if method == "combined" else np.flatnonzero(weights)
+    return {SINGLES[k]: float(weights[k]) for k in named}
+
+
 def _result(
     ask: _Question,
     method: str,
@@ -487,7 +501,6 @@ def _result(
             f"The unbiased estimate is {value:.3f}; the nearest AUC is {inside:.0f}. Check the "
             "prior if this is far outside."
         )
-    named = SINGLES if method == "combined" else [SINGLES[k] for k in np.flatnonzero(weights)]
     n = ask.moments.n
     return AUCEstimate(
         value=inside,
@@ -496,7 +509,7 @@ def _result(
         high=max(limits[1], inside),
         level=ask.level,
         method=method,
-        weights={name: float(weights[SINGLES.index(name)]) for name in named},
+        weights=named_weights(method, weights),
         n_positive=n[0],
         n_negative=n[1],
         n_unlabeled=n[2],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
+
+from pnuauc._arrays import Floats
 
 __all__ = ["check_level", "satterthwaite", "t_quantile"]
 
@@ -16,7 +17,7 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def satterthwaite(parts: NDArray[np.float64], n: tuple[int, int, int]) -> float:
+def satterthwaite(parts: Floats, n: tuple[int, int, int]) -> float:
     """Degrees of freedom (sum v_r)^2 / sum v_r^2 / (n_r - 1) of a variance summed over roles.
 
     A role of one row carries an upper bound instead of an estimate and counts as known.

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pnuauc.metrics._counts import Counts, Floats, ScoreCounts
+from pnuauc._arrays import Floats
+from pnuauc.metrics._counts import Counts, ScoreCounts
 
 __all__ = ["SINGLES", "PairShares", "moments_of", "placements", "raw_to_auc", "role_covariance"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pnuauc.metrics._counts import Floats
+from pnuauc._arrays import Floats
 
 __all__ = ["Interval", "mover_difference", "mover_ratio", "wilson"]
 

@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.isotonic import isotonic_regression
 
+from pnuauc._arrays import Floats
 from pnuauc._prior import ClassPrior
 from pnuauc._shown import ShownAsTable
 from pnuauc.labels import Roles, read_roles
-from pnuauc.metrics._counts import Floats, check_scores
+from pnuauc.metrics._counts import check_scores
 from pnuauc.metrics._estimate import AUCEstimate, auc_estimate
 from pnuauc.metrics._interval import check_level
 from pnuauc.metrics._prior import known_prior, missing_prior
@@ -149,11 +150,11 @@ def _roc_method(method: str, roles: Roles, prior: ClassPrior | None) -> str:
 
 def _thresholds(p: Floats, other: Floats, max_points: int) -> Floats:
     """Infinity, then distinct scores of both roles downwards, thinned to quantiles of each."""
-    parts = []
-    for part in (p, other):
-        half = max(max_points // 2, 2)
-        keep = part if len(part) <= half else part[np.linspace(0, len(part) - 1, half).astype(int)]
-        parts.append(keep)
+    half = max(max_points // 2, 2)
+    parts = [
+        part if len(part) <= half else part[np.linspace(0, len(part) - 1, half).astype(int)]
+        for part in (p, other)
+    ]
     return np.concatenate([[np.inf], np.unique(np.concatenate(parts))[::-1]])
 
 
@@ -170,7 +171,6 @@ def _corrected_fpr(
     level: float,
 ) -> tuple[Floats, tuple[Floats, Floats]]:
     """(r_U - prior r_P) / (1 - prior) with MOVER limits and the prior's part."""
-
     share, rest = prior.value, 1.0 - prior.value
     fpr = (u[0] - share * p[0]) / rest
     low, high = mover_difference(u, (share * p[0], share * p[1], share * p[2]))
@@ -331,7 +331,6 @@ def _cut(u: Floats, k: int | None, threshold: float | None) -> float:
 
 def _times_prior(lift: Interval, prior: ClassPrior, level: float) -> Interval:
     """prior * lift, cut at 1; distances to the limits add up in squares on the log scale."""
-
     value = prior.value * lift.value
     relative = 0.0
     if prior.value > 0:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pnuauc._prior import ClassPrior
 from pnuauc.labels import read_roles
 from pnuauc.metrics._counts import ScoreCounts, check_scores
-from pnuauc.metrics._estimate import METHODS, unbiased_auc
+from pnuauc.metrics._estimate import check_method, unbiased_auc
 from pnuauc.metrics._prior import known_prior
 
 __all__ = ["AUCScorer", "make_auc_scorer"]
@@ -77,8 +77,7 @@ def make_auc_scorer(
     >>> bool(cross_val_score(LogisticRegression(), X, y, scoring=scorer).mean() > 0.9)
     True
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
+    check_method(method)
     return AUCScorer(known_prior(prior, prior_level), method, dict(label_codes))
 
 

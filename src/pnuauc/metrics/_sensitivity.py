@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pnuauc._arrays import Floats
 from pnuauc._shown import ShownAsTable
 from pnuauc.exceptions import PriorRefutedError
-from pnuauc.metrics._counts import Floats, ScoreCounts
+from pnuauc.metrics._counts import ScoreCounts
 from pnuauc.metrics._estimate import AUCEstimate, auc_from_counts
 
 __all__ = ["PriorSensitivity", "prior_sensitivity"]

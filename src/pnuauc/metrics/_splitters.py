@@ -10,22 +10,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
+from pnuauc._label_column import label_codes
 from pnuauc._row_groups import grouped_folds
 from pnuauc.labels import ROLES, Roles, read_roles
 
 __all__ = ["RoleStratifiedKFold", "RoleStratifiedShuffleSplit"]
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
-
-
-def _roles_of(splitter: Any, y: Any) -> Roles:
-    return read_roles(
-        y,
-        positive_label=splitter.positive_label,
-        negative_label=splitter.negative_label,
-        unlabeled_label=splitter.unlabeled_label,
-        unclear="sorted",
-    )
 
 
 def _check_counts(roles: Roles, least: int, what: str) -> None:
@@ -81,7 +72,7 @@ class RoleStratifiedKFold(StratifiedKFold):
         ``groups``, one number or name per row, keeps rows of one group in one fold: copies of a
         row, or rows of one customer. Folds are then as even by role as the groups allow.
         """
-        roles = _roles_of(self, y)
+        roles = read_roles(y, **label_codes(self))
         what = f"A split into {self.n_splits} folds"
         if groups is None:
             _check_counts(roles, self.n_splits, what)
@@ -135,7 +126,7 @@ class RoleStratifiedShuffleSplit(StratifiedShuffleSplit):
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
         """Yield (train, test) row numbers; ``y`` in any coding, ``groups`` is ignored."""
-        roles = _roles_of(self, y)
+        roles = read_roles(y, **label_codes(self))
         _check_counts(roles, 2, "A stratified split")
         for train, test in super().split(np.zeros(len(roles)), roles.codes):
             # scikit-learn may round a small role out of one side; one row of it is moved there

@@ -24,8 +24,9 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
+from pnuauc._arrays import Floats
 from pnuauc._prior import ClassPrior
-from pnuauc.metrics._counts import Floats, ScoreCounts
+from pnuauc.metrics._counts import ScoreCounts
 from pnuauc.metrics._moments import SINGLES, PairShares, placements, raw_to_auc, role_covariance
 
 __all__ = ["MODEL_ROWS", "Weighed", "combination_weights", "steadied_covariance", "weigh"]

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from pnuauc._prior import ClassPrior
-from pnuauc._ranges import check_range, rows_differ
-from pnuauc._threads import one_blas_thread
+from pnuauc._ranges import check_range, read_rows, rows_differ
 from pnuauc._warn import warn
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 
-__all__ = ["BasePrior", "BaseTwoSamplePrior", "Estimate", "take"]
+__all__ = ["BasePrior", "Estimate", "take"]
 
 #: What ``_estimate`` hands to ``fit``: the prior and its diagnostics.
 Estimate = tuple[ClassPrior, dict[str, Any]]
@@ -55,9 +54,7 @@ class BasePrior(BaseEstimator):
         self
         """
         self._check_parameters()
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        X = read_rows(self, X, ensure_min_samples=2)
         check_range(X)
         roles = read_roles(
             y,
@@ -91,9 +88,9 @@ class BasePrior(BaseEstimator):
         }
         return self
 
-    @abstractmethod
     def _require(self, roles: Roles) -> None:
         """Raise MissingRoleError unless the roles this estimator needs have two rows each."""
+        roles.require("positive", "negative", "unlabeled", purpose=type(self).__name__, at_least=2)
 
     @abstractmethod
     def _estimate(self, X: Any, roles: Roles) -> Estimate:
@@ -124,32 +121,6 @@ class BasePrior(BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-class BaseTwoSamplePrior(BasePrior):
-    """Priors from one labelled class and U.
-
-    The labelled class is P; where there is none, N takes its place and the answer is one minus
-    the share of negatives. Subclasses write ``_share(known, unlabeled)``: the share of the known
-    class inside U.
-    """
-
-    @abstractmethod
-    def _share(self, known: Any, unlabeled: Any) -> Estimate:
-        """Share of the class of ``known`` (n_known, d) inside ``unlabeled`` (n_unlabeled, d)."""
-
-    def _require(self, roles: Roles) -> None:
-        known = "positive" if roles.n_positive or not roles.n_negative else "negative"
-        roles.require(known, "unlabeled", purpose=type(self).__name__, at_least=2)
-
-    def _estimate(self, X: Any, roles: Roles) -> Estimate:
-        known = roles.positive if roles.n_positive else roles.negative
-        # many small systems: with BLAS threads they take two to four times the processor time
-        with one_blas_thread():
-            share, diagnostics = self._share(X[known], X[roles.unlabeled])
-        if roles.n_positive:
-            return share, diagnostics
-        return share.complement(), {**diagnostics, "known_class": "negative"}
 
 
 def take(X: Any, n: int | None, rng: np.random.RandomState) -> Any:

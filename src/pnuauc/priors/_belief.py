@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, ndtri
+
+from pnuauc._arrays import Floats
 
 __all__ = ["Belief", "Beta", "Blend", "read_belief"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 _EXPECTED = "belief must be None, an interval (low, high) inside [0, 1], or a Beta"
 
@@ -72,8 +72,7 @@ class Blend:
 
     def masses(self, edges: Floats) -> Floats:
         """Probabilities of the cells between ``edges`` (n + 1,), shape (n,)."""
-        total: Floats = np.sum([w * part.masses(edges) for w, part in self.parts], axis=0)
-        return total
+        return np.asarray(np.sum([w * part.masses(edges) for w, part in self.parts], axis=0))
 
 
 Belief: TypeAlias = Beta | Blend

@@ -18,14 +18,13 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from pnuauc._arrays import Floats, Mask
 from pnuauc.priors._belief import Belief, Blend
 
 __all__ = ["Posterior", "RankCounts", "Shape", "posterior", "rank_counts"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Range: TypeAlias = tuple[float, float]
 
 #: Scorers err apart, so the error of the mean of several posteriors is this share of its width
@@ -69,8 +68,7 @@ class RankCounts(NamedTuple):
     def pooled_share(self, shares: Floats) -> Floats:
         """t* of the pool for shares t of U."""
         n_p, n_n, n_u = (role.sum() for role in self[1:])
-        pooled: Floats = (n_p + shares * n_u) / (n_p + n_n + n_u)
-        return pooled
+        return np.asarray((n_p + shares * n_u) / (n_p + n_n + n_u))
 
     def thinned(self, rows_a_case: float) -> RankCounts:
         """As many rows as there are cases: a copy says nothing that its twin has not said."""
@@ -167,11 +165,7 @@ def rank_counts(
 
 
 def posterior(
-    counts: list[RankCounts],
-    belief: Belief,
-    *,
-    spread_sd: float = 0.25,
-    all_unlabeled: bool = True,
+    counts: list[RankCounts], belief: Belief, *, spread_sd: float = 0.25, all_unlabeled: bool = True
 ) -> Posterior:
     """Posterior of the share of positives in U from the ranks by one or more scorers.
 
@@ -230,8 +224,7 @@ def _error_alone(n_known: float, mirrored: bool) -> float:
 def _scaled(log_likelihood: Floats, masses: Floats) -> Floats:
     """Likelihood times belief, summing to one."""
     product = np.exp(log_likelihood - log_likelihood.max()) * masses
-    scaled: Floats = product / product.sum()
-    return scaled
+    return np.asarray(product / product.sum())
 
 
 class _Grid(NamedTuple):
@@ -280,7 +273,7 @@ class _Grid(NamedTuple):
     def around(self, log_density: Floats, believed: Floats) -> _Grid:
         """A closer grid around the points that matter, with or without the belief."""
         informed = log_density + believed[:, None, None]
-        near: NDArray[np.bool_] = np.zeros(log_density.shape[1:], dtype=bool)
+        near: Mask = np.zeros(log_density.shape[1:], dtype=bool)
         for density in (log_density, informed):
             near |= (density >= density.max(axis=(1, 2, 3), keepdims=True) - _DROP).any(axis=0)
         kept = [np.flatnonzero(near.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
@@ -325,8 +318,7 @@ def bin_shares(
 
 def _unit(shares: Floats) -> Floats:
     """The scale on which a binomial share has the same error everywhere, as [0, 1]."""
-    unit: Floats = np.arcsin(np.sqrt(np.clip(shares, 0.0, 1.0))) * (2 / np.pi)
-    return unit
+    return np.asarray(np.arcsin(np.sqrt(np.clip(shares, 0.0, 1.0))) * (2 / np.pi))
 
 
 def _share_edges(ends: Range, n: int) -> Floats:

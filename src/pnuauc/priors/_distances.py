@@ -1,20 +1,29 @@
-"""Distances between rows, block by block: memory does not grow with the product of row counts."""
+"""Distances between rows, and Gaussians of them; rows dense or CSR, the answer always dense.
+
+Sums go block by block: memory does not grow with the product of row counts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
-__all__ = ["centre", "cross_sums", "squared_distances", "within_sums"]
+from pnuauc._arrays import Floats
+
+__all__ = [
+    "centre",
+    "cross_sums",
+    "gaussian",
+    "median_distance",
+    "squared_distances",
+    "within_sums",
+]
 
 # Entries of one block of the distance matrix: 4 million doubles are 32 MB.
 _BLOCK = 1 << 22
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def centre(*samples: Any) -> list[Any]:
@@ -40,6 +49,20 @@ def squared_distances(A: Any, B: Any) -> Floats:
     squared -= 2 * product
     np.maximum(squared, 0, out=squared)
     return squared
+
+
+def gaussian(squared: Floats, width: float) -> Floats:
+    """exp(-|x - c|^2 / (2 width^2)) from squared distances."""
+    return np.asarray(np.exp(squared / (-2 * width**2)))
+
+
+def median_distance(X: Any, rng: np.random.RandomState, max_rows: int = 300) -> float:
+    """Median Euclidean distance over the pairs of at most ``max_rows`` rows; never 0."""
+    rows = rng.permutation(X.shape[0])[:max_rows]
+    distance = np.sqrt(squared_distances(X[rows], X[rows])[np.triu_indices(len(rows), 1)])
+    median = float(np.median(distance))
+    # more than half of the pairs may be copies of one row: fall back to the mean, above 0 here
+    return median if median > 0 else float(distance.mean()) or 1.0
 
 
 def cross_sums(A: Any, B: Any, exponent: float) -> tuple[Floats, Floats]:
@@ -74,8 +97,7 @@ def _power(squared: Floats, exponent: float) -> None:
 
 def _squared_norms(A: Any) -> Floats:
     if isinstance(A, np.ndarray):
-        out: NDArray[np.float64] = np.einsum("ij,ij->i", A, A)
-        return out
+        return np.asarray(np.einsum("ij,ij->i", A, A))
     return np.asarray(A.multiply(A).sum(axis=1)).ravel()
 
 

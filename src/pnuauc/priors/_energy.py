@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
+from pnuauc._arrays import Floats, Indices
+from pnuauc._design import joined
 from pnuauc._prior import ClassPrior
 from pnuauc.labels import Roles
 from pnuauc.priors._base import BasePrior, Estimate, take
 from pnuauc.priors._distances import centre, cross_sums, squared_distances, within_sums
-from pnuauc.priors._kernels import stack
 
 __all__ = ["EnergyDistancePrior"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -102,18 +100,10 @@ class EnergyDistancePrior(BasePrior):
                 f"got {self.identification_level}."
             )
 
-    def _require(self, roles: Roles) -> None:
-        roles.require("positive", "negative", "unlabeled", purpose=type(self).__name__, at_least=2)
-
     def _estimate(self, X: Any, roles: Roles) -> Estimate:
         rng = check_random_state(self.random_state)
-        sizes = np.array([roles.n_positive, roles.n_negative, roles.n_unlabeled])
-        P, N, U = centre(
-            *(
-                take(X[rows], self.max_rows, rng)
-                for rows in (roles.positive, roles.negative, roles.unlabeled)
-            )
-        )
+        samples = (take(X[rows], self.max_rows, rng) for rows in roles.by_letter.values())
+        P, N, U = centre(*samples)
         means = _RowMeans.of(P, N, U, self.alpha)
         numerator, denominator = means.linear_form("U")
         numerator_v, denominator_v = means.linear_form("V")
@@ -125,7 +115,7 @@ class EnergyDistancePrior(BasePrior):
         prior = float(np.clip(values[self.statistic], 0, 1))
         p_value = _permutation_p_value(P, N, self.alpha, rng)
         variances = means.variances(np.array([prior]))[:, 0]
-        thinned = (variances * (1 - means.sizes / sizes)).sum()
+        thinned = (variances * (1 - means.sizes / np.array(roles.counts))).sum()
         scale = abs(denominator) or np.inf
         diagnostics = {
             "numerator": numerator,
@@ -186,7 +176,7 @@ class _RowMeans(NamedTuple):
         )
 
     @property
-    def sizes(self) -> NDArray[np.intp]:
+    def sizes(self) -> Indices:
         return np.array([len(self.p_to_n), len(self.n_to_p), len(self.u_to_p)])
 
     def linear_form(self, statistic: str) -> tuple[float, float]:
@@ -259,7 +249,7 @@ def _permutation_p_value(
 ) -> float:
     """Share of relabellings whose energy distance reaches that of P and N (rows thinned to 500)."""
     P, N = take(P, 250, rng), take(N, 250, rng)
-    rows = stack(P, N)
+    rows = joined([P, N])
     n, m = P.shape[0], N.shape[0]
     distance = squared_distances(rows, rows)
     np.fill_diagonal(distance, 0)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import chi2
 
+from pnuauc._arrays import Floats, Indices
 from pnuauc.priors._binormal import RankCounts, Shape, bin_shares
 
 __all__ = ["FitTest", "fit_test"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Labelled rows that a bin should hold, and bins at most.
 _ROWS_A_BIN = 6
@@ -43,7 +42,7 @@ def fit_test(counts: RankCounts, best: Shape) -> FitTest:
     roles' counts under the binormal law ``best``, with n_bins - 3 degrees of freedom (share and
     shift are fitted; the spread hardly is, its law being narrow).
     """
-    both = counts.positive.sum() > 0 and counts.negative.sum() > 0
+    both = counts.has_both
     labelled = [role for role in (counts.positive, counts.negative) if role.sum()]
     n_bins = int(min(_MOST_BINS, min(role.sum() for role in labelled) // _ROWS_A_BIN))
     group = _groups(sum(role / role.sum() for role in labelled), n_bins) if n_bins else None
@@ -58,18 +57,18 @@ def fit_test(counts: RankCounts, best: Shape) -> FitTest:
     return FitTest(p_value, _words(p_value, both, failed), failed)
 
 
-def _groups(mass: Floats, n_bins: int) -> NDArray[np.intp]:
+def _groups(mass: Floats, n_bins: int) -> Indices:
     """Neighbouring fine bins joined so that each part has about the same labelled rows."""
     below = (np.cumsum(mass) - mass / 2) / mass.sum()
     group = np.minimum((below * n_bins).astype(np.intp), n_bins - 1)
     return np.unique(group, return_inverse=True)[1].astype(np.intp)
 
 
-def _joined(values: Floats, group: NDArray[np.intp]) -> Floats:
+def _joined(values: Floats, group: Indices) -> Floats:
     return np.bincount(group, values).astype(np.float64)
 
 
-def _mixture_statistic(counts: RankCounts, group: NDArray[np.intp]) -> tuple[float, int]:
+def _mixture_statistic(counts: RankCounts, group: Indices) -> tuple[float, int]:
     sizes = [role.sum() for role in counts[1:]]
     # half a row in every bin: an empty bin has no variance otherwise
     shares = [
@@ -92,9 +91,7 @@ def _mixture_statistic(counts: RankCounts, group: NDArray[np.intp]) -> tuple[flo
     return min(float(near.fun), statistic(start)), int(group.max() + 1) - 2
 
 
-def _binormal_statistic(
-    counts: RankCounts, best: Shape, group: NDArray[np.intp]
-) -> tuple[float, int]:
+def _binormal_statistic(counts: RankCounts, best: Shape, group: Indices) -> tuple[float, int]:
     share = np.array([best.share])
     p, q = bin_shares(
         counts.edges,

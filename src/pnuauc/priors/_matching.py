@@ -10,27 +10,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pnuauc._arrays import Floats, Indices
+from pnuauc._design import joined
 from pnuauc._prior import ClassPrior
-from pnuauc.priors._base import BaseTwoSamplePrior, Estimate, take
-from pnuauc.priors._distances import centre, squared_distances
-from pnuauc.priors._kernels import gaussian, median_distance, stack
+from pnuauc._threads import one_blas_thread
+from pnuauc.labels import Roles
+from pnuauc.priors._base import BasePrior, Estimate, take
+from pnuauc.priors._distances import centre, gaussian, median_distance, squared_distances
 
 __all__ = ["PearsonPrior", "PenalizedL1Prior"]
 
-Floats: TypeAlias = NDArray[np.float64]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _MatchingPrior(BaseTwoSamplePrior):
+class _MatchingPrior(BasePrior):
     """Grid, cross-validation and bootstrap; subclasses give the coefficients and f*.
 
-    Everything is done for all t of the grid at once: coefficients are a (b, n_t) matrix.
+    The labelled class is P; where there is none, N takes its place and the answer is one minus
+    the share of negatives. Everything is done for all t of the grid at once: coefficients are a
+    (b, n_t) matrix.
     """
 
     n_centers: int = 200
@@ -61,20 +63,33 @@ class _MatchingPrior(BaseTwoSamplePrior):
             if not len(getattr(self, name)) or min(getattr(self, name)) <= 0:
                 raise ValueError(f"{name} must hold positive numbers, got {getattr(self, name)}.")
 
+    def _require(self, roles: Roles) -> None:
+        known = "positive" if roles.n_positive or not roles.n_negative else "negative"
+        roles.require(known, "unlabeled", purpose=type(self).__name__, at_least=2)
+
+    def _estimate(self, X: Any, roles: Roles) -> Estimate:
+        known = roles.positive if roles.n_positive else roles.negative
+        # many small systems: with BLAS threads they take two to four times the processor time
+        with one_blas_thread():
+            share, diagnostics = self._share(X[known], X[roles.unlabeled])
+        if roles.n_positive:
+            return share, diagnostics
+        return share.complement(), {**diagnostics, "known_class": "negative"}
+
     def _share(self, known: Any, unlabeled: Any) -> Estimate:
+        """Share of the class of ``known`` (n_known, d) inside ``unlabeled`` (n_unlabeled, d)."""
         rng = check_random_state(self.random_state)
         known, unlabeled = (take(rows, self.max_rows, rng) for rows in (known, unlabeled))
         known, unlabeled = centre(known, unlabeled)
         shares = np.linspace(0, 1, self.n_shares + 1)[1:]
         value_p, value_u, chosen = self._held_out_values(known, unlabeled, shares, rng)
         curve = value_p.mean(axis=0) - value_u.mean(axis=0)
-        prior = _argmin(curve, shares)
-        replicates = np.array(
-            [
-                _argmin(_resampled_mean(value_p, rng) - _resampled_mean(value_u, rng), shares)
-                for _ in range(self.n_bootstrap)
-            ]
+        prior = float(shares[curve.argmin()])
+        again = (
+            _resampled_mean(value_p, rng) - _resampled_mean(value_u, rng)
+            for _ in range(self.n_bootstrap)
         )
+        replicates = np.array([shares[resampled.argmin()] for resampled in again])
         tail = (1 - self.level) / 2
         low, high = np.quantile(replicates, [tail, 1 - tail])
         z = _rise_to_one(value_p, value_u, int(curve.argmin()))
@@ -114,7 +129,7 @@ class _MatchingPrior(BaseTwoSamplePrior):
 
         Returns arrays (n_known, n_t), (n_unlabeled, n_t) and the (width, alpha) of each t.
         """
-        rows = stack(known, unlabeled)
+        rows = joined([known, unlabeled])
         centres = self._centers(known, rows, rng)
         squared = squared_distances(known, centres), squared_distances(unlabeled, centres)
         median = median_distance(rows, rng)
@@ -137,7 +152,7 @@ class _MatchingPrior(BaseTwoSamplePrior):
         return values[0], values[1], chosen
 
     def _cross_fit(
-        self, features: list[Floats], folds: list[NDArray[np.intp]], shares: Floats, alpha: float
+        self, features: list[Floats], folds: list[Indices], shares: Floats, alpha: float
     ) -> tuple[Floats, Floats]:
         (p, u), (fold_p, fold_u) = features, folds
         value_p, value_u = np.empty((len(p), len(shares))), np.empty((len(u), len(shares)))
@@ -190,8 +205,7 @@ class PenalizedL1Prior(_MatchingPrior):
 
     def _solve(self, mean_p: Floats, features_u: Floats, shares: Floats, alpha: float) -> Floats:
         beta = mean_p[:, None] * shares - features_u.mean(axis=0)[:, None]
-        coef: Floats = np.maximum(beta, 0) / alpha
-        return coef
+        return np.asarray(np.maximum(beta, 0) / alpha)
 
     def _conjugate(self, r: Floats) -> Floats:
         return r
@@ -239,14 +253,12 @@ class PearsonPrior(_MatchingPrior):
         return take(known, self.n_centers, rng)
 
     def _conjugate(self, r: Floats) -> Floats:
-        value: Floats = r + np.minimum(r, 0) ** 2 / 2
-        return value
+        return np.asarray(r + np.minimum(r, 0) ** 2 / 2)
 
 
 def _resampled_mean(values: Floats, rng: np.random.RandomState) -> Floats:
     n = len(values)
-    mean: Floats = rng.multinomial(n, np.full(n, 1 / n)) @ values / n
-    return mean
+    return np.asarray(rng.multinomial(n, np.full(n, 1 / n)) @ values / n)
 
 
 def _rise_to_one(value_p: Floats, value_u: Floats, lowest: int) -> float:
@@ -254,8 +266,3 @@ def _rise_to_one(value_p: Floats, value_u: Floats, lowest: int) -> float:
     rise_p, rise_u = (values[:, -1] - values[:, lowest] for values in (value_p, value_u))
     variance = rise_p.var(ddof=1) / len(rise_p) + rise_u.var(ddof=1) / len(rise_u)
     return float((rise_p.mean() - rise_u.mean()) / np.sqrt(variance)) if variance > 0 else 0.0
-
-
-def _argmin(curve: Floats, shares: Floats) -> float:
-    """Minimiser of the curve on the grid."""
-    return float(shares[int(curve.argmin())])

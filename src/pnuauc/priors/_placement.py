@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn import config_context
 from sklearn.utils import check_random_state
 
+from pnuauc._arrays import Indices
 from pnuauc._prior import ClassPrior
 from pnuauc._threads import one_blas_thread
 from pnuauc.labels import Roles
@@ -23,7 +23,6 @@ from pnuauc.priors._scorers import FAMILIES, auc_and_z, prepare, usable
 
 __all__ = ["PlacementPrior"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Nats by which the labelled rows must have moved the belief, or else they say nothing.
 _LEAST_SURPRISE = 0.08
@@ -208,15 +207,13 @@ class _Ranks(NamedTuple):
     has_both: bool
 
 
-def _rows_to_use(
-    roles: Roles, max_rows: int | None, rng: np.random.RandomState
-) -> NDArray[np.intp]:
+def _rows_to_use(roles: Roles, max_rows: int | None, rng: np.random.RandomState) -> Indices:
     """Row numbers in order: at most ``max_rows`` of a role; no class of a single row.
 
     One labelled row of a class cannot be in the training rows and be scored by them.
     """
     kept = []
-    for rows in (roles.positive, roles.negative, roles.unlabeled):
+    for rows in roles.by_letter.values():
         if len(rows) < 2:
             continue
         if max_rows is not None and len(rows) > max_rows:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 
+from pnuauc._arrays import Floats
 from pnuauc._prior import ClassPrior
 from pnuauc._threads import one_blas_thread
 from pnuauc.labels import Roles
@@ -22,8 +22,6 @@ from pnuauc.priors._base import BasePrior, Estimate
 from pnuauc.priors._scorers import LABELLED, auc_and_z, prepare
 
 __all__ = ["EMPrior", "HellingerPrior"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -48,19 +46,18 @@ class _FromScores(BasePrior):
         if self.n_bootstrap < 2:
             raise ValueError(f"n_bootstrap must be at least 2, got {self.n_bootstrap}.")
 
-    def _require(self, roles: Roles) -> None:
-        roles.require("positive", "negative", "unlabeled", purpose=type(self).__name__, at_least=2)
-
     def _estimate(self, X: Any, roles: Roles) -> Estimate:
         rng = check_random_state(self.random_state)
         limit = self.max_rows or len(roles)
-        kept = np.sort(np.concatenate([rng.permutation(rows)[:limit] for rows in _by_role(roles)]))
+        kept = np.sort(
+            np.concatenate([rng.permutation(rows)[:limit] for rows in roles.by_letter.values()])
+        )
         roles = roles.take(kept)
         with one_blas_thread():
             rows = prepare(X[kept], roles, rng, n_trees=50, n_centers=2)
             name = self.scorer or ("forest" if isinstance(rows.X, np.ndarray) else "linear")
             scores = LABELLED[name](rows)
-        samples = [scores[role] for role in _by_role(roles)]
+        samples = [scores[role] for role in roles.by_letter.values()]
         value = self._share(*samples)
         again = [
             self._share(*(rng.choice(sample, len(sample)) for sample in samples))
@@ -81,10 +78,6 @@ class _FromScores(BasePrior):
         )
         note = "The interval shows the noise of the scored rows, not that of the models."
         return prior, {"auc": auc, "auc_z": z, "note": note}
-
-
-def _by_role(roles: Roles) -> tuple[NDArray[np.intp], ...]:
-    return roles.positive, roles.negative, roles.unlabeled
 
 
 class EMPrior(_FromScores):

@@ -22,17 +22,21 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.tree import ExtraTreeRegressor
 
+from pnuauc._arrays import Floats, Indices, Mask
 from pnuauc._categories import category_weights
 from pnuauc._row_groups import even_folds, grouped_folds, row_groups
 from pnuauc._trees import grow_tree
 from pnuauc.labels import Roles
-from pnuauc.priors._distances import cross_sums, squared_distances, within_sums
-from pnuauc.priors._kernels import gaussian, median_distance
+from pnuauc.priors._distances import (
+    cross_sums,
+    gaussian,
+    median_distance,
+    squared_distances,
+    within_sums,
+)
 
 __all__ = ["FAMILIES", "LABELLED", "Rows", "auc_and_z", "prepare", "usable"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.intp]
 
 #: (train, test) -> scores of the test rows
 Scorer: TypeAlias = Callable[[Indices, Indices], Floats]
@@ -62,7 +66,7 @@ class Rows(NamedTuple):
     n_centers: int
 
     @property
-    def is_labelled(self) -> NDArray[np.bool_]:
+    def is_labelled(self) -> Mask:
         return self.codes >= 0
 
     @property
@@ -161,8 +165,7 @@ def _kernel(rows: Rows) -> Floats:
         target = rows.codes[use] == 1
         features = [gaussian(squared_distances(rows.X[i], centers), width) for i in (use, test)]
         logistic = LogisticRegression(C=1.0, class_weight="balanced", tol=1e-3, max_iter=1000)
-        decision: Floats = logistic.fit(features[0], target).decision_function(features[1])
-        return decision
+        return np.asarray(logistic.fit(features[0], target).decision_function(features[1]))
 
     def centers_of(*groups: Indices) -> Any:
         return rows.X[np.concatenate([rows.rng.permutation(group)[:half] for group in groups])]
@@ -198,8 +201,7 @@ def _linear_of_labelled(rows: Rows) -> Floats:
 def _ridge(rows: Rows, use: Indices, test: Indices) -> Floats:
     model = RidgeClassifier(alpha=1.0, class_weight="balanced", solver="sparse_cg")
     model.fit(rows.X[use], rows.codes[use] == 1)
-    decision: Floats = model.decision_function(rows.X[test])
-    return decision
+    return np.asarray(model.decision_function(rows.X[test]))
 
 
 def _distance(rows: Rows) -> Floats:
@@ -232,8 +234,7 @@ def _discriminant(rows: Rows) -> Scorer:
         # one row a class has no scatter at all: then the direction is the difference itself
         sphere = np.trace(scatter) / len(scatter) or 1.0
         shrunk = 0.5 * scatter + 0.5 * sphere * np.eye(len(scatter))
-        found: Floats = rows.X[test] @ np.linalg.solve(shrunk, means[0] - means[1])
-        return found
+        return np.asarray(rows.X[test] @ np.linalg.solve(shrunk, means[0] - means[1]))
 
     return score
 
@@ -268,13 +269,9 @@ def _trees_of_labelled(rows: Rows, X: NDArray[np.float32]) -> Floats:
     return _held_out(score, rows)
 
 
-def _forest_of_labelled(rows: Rows) -> Floats:
-    return _trees_of_labelled(rows, _with_components(rows))
-
-
 #: Models of P against N alone, for the references.
 LABELLED: dict[str, Callable[[Rows], Floats]] = {
-    "forest": _forest_of_labelled,
+    "forest": lambda rows: _trees_of_labelled(rows, _with_components(rows)),
     "linear": _linear_of_labelled,
 }
 
@@ -291,7 +288,7 @@ def _out_of_bag_forest(rows: Rows, X: NDArray[np.float32]) -> Floats:
     for _ in range(rows.n_trees):
         drawn = rows.rng.uniform(size=rows.groups.max() + 1)
         in_bag = np.concatenate([_held(role, drawn[rows.groups[role]]) for role in roles])
-        known: NDArray[np.bool_] = np.zeros(len(drawn), dtype=bool)
+        known: Mask = np.zeros(len(drawn), dtype=bool)
         known[rows.groups[in_bag]] = True
         left_out = np.flatnonzero(~known[rows.groups])
         tree = _tree(X[in_bag], target[in_bag], 3, rows.rng)
@@ -329,8 +326,7 @@ def _held_out(score: Scorer, rows: Rows) -> Floats:
 
 def _normal(scores: Floats) -> Floats:
     """Normal scores: quantiles of the ranks, so that two models count alike in a sum."""
-    quantiles: Floats = ndtri((rankdata(scores) - 0.5) / len(scores))
-    return quantiles
+    return np.asarray(ndtri((rankdata(scores) - 0.5) / len(scores)))
 
 
 def auc_and_z(above: Floats, below: Floats) -> tuple[float, float]:

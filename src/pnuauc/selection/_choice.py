@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
+from pnuauc._arrays import Floats, Indices
 from pnuauc._shown import ShownAsTable
 from pnuauc.selection._criterion import Criterion
 
@@ -35,9 +35,9 @@ PAPER_ETAS = tuple(round(0.1 * k, 1) for k in range(-9, 10))
 class Candidates:
     """The grid written out: parameters of every candidate, in the order (scale, eta, alpha)."""
 
-    width: NDArray[np.float64]
-    eta: NDArray[np.float64]
-    alpha: NDArray[np.float64]
+    width: Floats
+    eta: Floats
+    alpha: Floats
 
     @classmethod
     def from_grid(cls, widths: Any, etas: Any, alphas: Any) -> Candidates:
@@ -56,11 +56,11 @@ class Candidates:
 class Choice:
     """Indices of the kept candidates, best first, and their weights in the averaged score."""
 
-    kept: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    kept: Indices
+    weights: Floats
 
 
-def order_of(risks: NDArray[np.float64], candidates: Candidates) -> NDArray[np.intp]:
+def order_of(risks: Floats, candidates: Candidates) -> Indices:
     """Candidates from best to worst; ties go to smaller abs(eta), larger ridge, larger width.
 
     With few held-out rows ties are common. The simpler candidate wins them: less weight on
@@ -71,7 +71,7 @@ def order_of(risks: NDArray[np.float64], candidates: Candidates) -> NDArray[np.i
     return np.lexsort(keys)
 
 
-def pick(risks: NDArray[np.float64], candidates: Candidates) -> Choice:
+def pick(risks: Floats, candidates: Candidates) -> Choice:
     """The single best candidate, as the paper does."""
     return Choice(order_of(risks, candidates)[:1], np.ones(1))
 
@@ -140,7 +140,7 @@ class SelectionReport(ShownAsTable):
     rank_correlation: float | None = None
     n_dropped: int = 0
     noise: float = 0.0
-    message: str = field(default="")
+    message: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
@@ -165,12 +165,11 @@ def explain(
     }
     best = choice.kept[0]
     near = [p["value"] for p in curves["eta"] if p["risk"] <= mean[best] + error[best]]
-    eta_mean = float(choice.weights @ candidates.eta[choice.kept])
     report = SelectionReport(
         criterion=criterion.name,
         criterion_weights=criterion.weights,
         curves=curves,
-        eta_mean=eta_mean,
+        eta_mean=float(choice.weights @ candidates.eta[choice.kept]),
         eta_low=float(min(near)),
         eta_high=float(max(near)),
         gain=gain and gain.value,
@@ -188,27 +187,16 @@ def explain(
     return replace(report, message=message)
 
 
-def _curve(
-    values: NDArray[np.float64],
-    mean: NDArray[np.float64],
-    error: NDArray[np.float64],
-    choice: Choice,
-) -> list[dict[str, float]]:
+def _curve(values: Floats, mean: Floats, error: Floats, choice: Choice) -> list[dict[str, float]]:
     points = []
     for value in np.unique(values):
         index = np.flatnonzero(values == value)
         if np.isnan(mean[index]).all():
             continue
         low = index[np.nanargmin(mean[index])]
-        kept = float(choice.weights[values[choice.kept] == value].sum())
-        points.append(
-            {
-                "value": float(value),
-                "risk": float(mean[low]),
-                "std_error": float(error[low]),
-                "kept": kept,
-            }
-        )
+        kept = choice.weights[values[choice.kept] == value].sum()
+        point = {"value": value, "risk": mean[low], "std_error": error[low], "kept": kept}
+        points.append({name: float(number) for name, number in point.items()})
     return points
 
 
@@ -240,12 +228,8 @@ def held_out_gain(criterion: Criterion, candidates: Candidates, temperature: flo
     gains = []
     for k, risks in enumerate(criterion.fold_risks):
         rest = criterion.without(k)
-        with_u, without_u = (
-            choice.weights @ risks[choice.kept]
-            for choice in (
-                average(r, candidates, temperature) for r in (rest, rest.among(labelled_only))
-            )
-        )
+        choices = (average(r, candidates, temperature) for r in (rest, rest.among(labelled_only)))
+        with_u, without_u = (c.weights @ risks[c.kept] for c in choices)
         gains.append(without_u - with_u)
     known = np.array(gains)[~np.isnan(gains)]
     if len(known) < 2:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._arrays import Floats, Indices, Mask
+
 __all__ = ["MARKS", "FoldCounts", "Marks", "count_below", "with_next_above"]
 
 #: Marks of a class in a fold: above so many labelled rows their scores are thinned.
@@ -29,10 +31,8 @@ def with_next_above(marks: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def count_below(
-    marks: NDArray[np.floating],
-    scores: NDArray[np.floating],
-    weight: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    marks: NDArray[np.floating], scores: NDArray[np.floating], weight: Floats | None = None
+) -> Floats:
     """For each candidate and mark, how many scores are < mark: (c, m), (c, n) -> (c, m).
 
     With weights, shape (n,), the weight of those scores. Without, ``scores`` is sorted in place.
@@ -65,19 +65,19 @@ class FoldCounts:
 
     positive: NDArray[np.floating]
     negative: NDArray[np.floating]
-    below: NDArray[np.float64]
-    upto: NDArray[np.float64]
+    below: Floats
+    upto: Floats
     n_unlabeled: float
-    weight_positive: NDArray[np.float64] | None = None
-    weight_negative: NDArray[np.float64] | None = None
+    weight_positive: Floats | None = None
+    weight_negative: Floats | None = None
 
     @classmethod
     def from_labelled(
         cls,
         positive: NDArray[np.floating],
         negative: NDArray[np.floating],
-        weight_positive: NDArray[np.float64] | None = None,
-        weight_negative: NDArray[np.float64] | None = None,
+        weight_positive: Floats | None = None,
+        weight_negative: Floats | None = None,
     ) -> FoldCounts:
         nothing = np.zeros((len(positive), positive.shape[1] + negative.shape[1]))
         return cls(positive, negative, nothing, nothing, 0, weight_positive, weight_negative)
@@ -88,38 +88,33 @@ class FoldCounts:
         return np.concatenate([self.positive, self.negative], axis=1)
 
     @functools.cached_property
-    def positive_mass(self) -> NDArray[np.float64]:
+    def positive_mass(self) -> Floats:
         """Weights of the positive rows, shape (n_P,)."""
         given = self.weight_positive
         return np.ones(self.positive.shape[1]) if given is None else given
 
     @functools.cached_property
-    def negative_mass(self) -> NDArray[np.float64]:
+    def negative_mass(self) -> Floats:
         """Weights of the negative rows, shape (n_N,)."""
         given = self.weight_negative
         return np.ones(self.negative.shape[1]) if given is None else given
 
-    def with_unlabelled(self, found: NDArray[np.float64], n_unlabeled: float) -> FoldCounts:
+    def with_unlabelled(self, found: Floats, n_unlabeled: float) -> FoldCounts:
         """The same with counts of unlabelled rows, shape (c, 2 (n_P + n_N)): below, and upto."""
         below, upto = np.split(found, 2, axis=1)
         return replace(self, below=below, upto=upto, n_unlabeled=n_unlabeled)
 
-    def of(self, candidates: NDArray[np.bool_]) -> FoldCounts:
+    def of(self, candidates: Mask) -> FoldCounts:
         """The same for some of the candidates."""
-        return replace(
-            self,
-            positive=self.positive[candidates],
-            negative=self.negative[candidates],
-            below=self.below[candidates],
-            upto=self.upto[candidates],
-        )
+        by_candidate = ("positive", "negative", "below", "upto")
+        return replace(self, **{name: getattr(self, name)[candidates] for name in by_candidate})
 
     @functools.cached_property
-    def unlabeled_below(self) -> NDArray[np.float64]:
+    def unlabeled_below(self) -> Floats:
         """Share of U below each labelled row (ties half), shape (c, n_P + n_N)."""
         return 0.5 * (self.below + self.upto) / max(self.n_unlabeled, 1e-300)
 
-    def risks(self, prior: float | None) -> dict[str, NDArray[np.float64]]:
+    def risks(self, prior: float | None) -> dict[str, Floats]:
         """Zero-one R_PN, R_PU, R_NU per candidate, shape (c,); NaN where rows are missing."""
         n_p, n_n = self.positive.shape[1], self.negative.shape[1]
         missing = np.full(len(self.positive), np.nan)
@@ -136,13 +131,13 @@ class FoldCounts:
                 out["NU"] = (share - (1.0 - prior) / 2) / prior
         return out
 
-    def pn_placements(self) -> NDArray[np.float64]:
+    def pn_placements(self) -> Floats:
         """For each positive the share of negatives below it (ties half), shape (c, n_P)."""
         n_p, ranked = self.positive.shape[1], self._ranked
         found = ranked.negative_below + 0.5 * ranked.negative_tied
         return np.asarray(ranked.unsorted(found)[:, :n_p] / self.negative_mass.sum())
 
-    def np_placements(self) -> NDArray[np.float64]:
+    def np_placements(self) -> Floats:
         """For each negative the share of positives above it (ties half), shape (c, n_N)."""
         n_p, ranked, total = self.positive.shape[1], self._ranked, self.positive_mass.sum()
         found = total - ranked.positive_below - 0.5 * ranked.positive_tied
@@ -152,7 +147,7 @@ class FoldCounts:
     def _ranked(self) -> _Ranked:
         return _Ranked.of(self.marks, self.positive_mass, self.negative_mass)
 
-    def unlabeled_spread(self) -> NDArray[np.float64]:
+    def unlabeled_spread(self) -> Floats:
         """Covariance over U of (share of P above u, share of N below u), shape (c, 2, 2).
 
         Both are step functions of u that change only at the labelled rows, so the counts between
@@ -168,24 +163,14 @@ class FoldCounts:
         after = self.n_unlabeled - upto[:, -1:]
         n_p, n_n = self.positive_mass.sum(), self.negative_mass.sum()
         above = n_p - r.positive_below
-        share_p = [above, above - 0.5 * r.positive_tied, np.zeros_like(after)]
-        share_n = [
-            r.negative_below,
-            r.negative_below + 0.5 * r.negative_tied,
-            np.full_like(after, n_n),
-        ]
+        halves = above - 0.5 * r.positive_tied, r.negative_below + 0.5 * r.negative_tied
+        share_p = np.concatenate([above, halves[0], np.zeros_like(after)], axis=1)
+        share_n = np.concatenate([r.negative_below, halves[1], np.full_like(after, n_n)], axis=1)
         weight = np.concatenate([before, on, after], axis=1) / self.n_unlabeled
-        values = np.stack(
-            [
-                np.concatenate(share_p, axis=1) / (n_p or 1.0),
-                np.concatenate(share_n, axis=1) / (n_n or 1.0),
-            ],
-            axis=1,
-        )
+        values = np.stack([share_p / (n_p or 1.0), share_n / (n_n or 1.0)], axis=1)
         mean = (values * weight[:, None]).sum(axis=2)
         centred = values - mean[:, :, None]
-        out: NDArray[np.float64] = np.einsum("cik,cjk,ck->cij", centred, centred, weight)
-        return out
+        return np.asarray(np.einsum("cik,cjk,ck->cij", centred, centred, weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +213,7 @@ class Marks:
         """Where to count, see :func:`with_next_above`."""
         return with_next_above(self.rows if self.kept is None else self.kept)
 
-    def spread(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
+    def spread(self, found: Floats) -> Floats:
         """Counts at the marks -> counts at all labelled rows, shape (c, 2 (n_P + n_N))."""
         if self.kept is None:
             return found
@@ -241,9 +226,8 @@ class Marks:
             gap = np.where(exact, 1.0, marks[high] - marks[low])
             share = np.where(exact, 1.0, (rows - marks[low]) / gap)
             between = upto[c, low] + share * (below[c, high] - upto[c, low])
-            out[c] = np.concatenate(
-                [np.where(exact, below[c, high], between), np.where(exact, upto[c, high], between)]
-            )
+            at_marks = np.where(exact, [below[c, high], upto[c, high]], between)
+            out[c] = at_marks.ravel()
         return out
 
 
@@ -257,20 +241,15 @@ class _Ranked:
     negative_below, negative_tied : the same of the negatives
     """
 
-    order: NDArray[np.intp]
-    first: NDArray[np.bool_]
-    positive_below: NDArray[np.float64]
-    positive_tied: NDArray[np.float64]
-    negative_below: NDArray[np.float64]
-    negative_tied: NDArray[np.float64]
+    order: Indices
+    first: Mask
+    positive_below: Floats
+    positive_tied: Floats
+    negative_below: Floats
+    negative_tied: Floats
 
     @classmethod
-    def of(
-        cls,
-        marks: NDArray[np.floating],
-        positive: NDArray[np.float64],
-        negative: NDArray[np.float64],
-    ) -> _Ranked:
+    def of(cls, marks: NDArray[np.floating], positive: Floats, negative: Floats) -> _Ranked:
         order = np.argsort(marks, axis=1, kind="stable")
         ranked = np.take_along_axis(marks, order, axis=1)
         first = np.diff(ranked, axis=1, prepend=np.nan) != 0
@@ -279,17 +258,14 @@ class _Ranked:
         start = np.maximum.accumulate(np.where(first, place, 0), axis=1)
         stop = np.minimum.accumulate(np.where(last, place, len(place))[:, ::-1], axis=1)[:, ::-1]
         masses = []
-        for mass in (
-            np.concatenate([positive, np.zeros_like(negative)]),
-            np.concatenate([np.zeros_like(positive), negative]),
-        ):
+        for mass in (np.r_[positive, 0 * negative], np.r_[0 * positive, negative]):
             total = np.zeros((len(marks), len(place) + 1))
             np.cumsum(mass[order], axis=1, out=total[:, 1:])
             below = np.take_along_axis(total, start, axis=1)
             masses += [below, np.take_along_axis(total, stop + 1, axis=1) - below]
         return cls(order, first, *masses)
 
-    def unsorted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def unsorted(self, values: Floats) -> Floats:
         """Values of the rows in ascending order -> in their own order."""
         out = np.empty_like(values)
         np.put_along_axis(out, self.order, values, axis=1)

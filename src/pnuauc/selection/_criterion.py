@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from pnuauc._arrays import Floats, Mask
 from pnuauc._risks import gamma_bar
 from pnuauc.selection._counts import FoldCounts
 
@@ -43,31 +43,27 @@ class Criterion:
     """
 
     name: str
-    fold_risks: NDArray[np.float64]
+    fold_risks: Floats
     weights: dict[str, tuple[float, float, float]]
     noise: float
 
     @property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Mean over the folds that have a value, shape (n_candidates,); NaN where none has."""
         n = (~np.isnan(self.fold_risks)).sum(axis=0)
         return np.where(n > 0, np.nansum(self.fold_risks, axis=0) / np.maximum(n, 1), np.nan)
 
     @property
-    def std(self) -> NDArray[np.float64]:
+    def std(self) -> Floats:
         """Standard deviation over the folds that have a value, shape (n_candidates,)."""
         n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
-        std: NDArray[np.float64] = np.sqrt(
-            np.nansum((self.fold_risks - self.mean) ** 2, axis=0) / n
-        )
-        return std
+        return np.asarray(np.sqrt(np.nansum((self.fold_risks - self.mean) ** 2, axis=0) / n))
 
     @property
-    def std_error(self) -> NDArray[np.float64]:
+    def std_error(self) -> Floats:
         """Standard error over folds, shape (n_candidates,); zero with a single fold."""
         n = np.maximum((~np.isnan(self.fold_risks)).sum(axis=0), 1)
-        error: NDArray[np.float64] = self.std / np.sqrt(np.maximum(n - 1, 1))
-        return error
+        return np.asarray(self.std / np.sqrt(np.maximum(n - 1, 1)))
 
     def without(self, fold: int) -> Criterion:
         """The same from the other folds; the noise grows with the square root of their number."""
@@ -75,18 +71,18 @@ class Criterion:
         noise = self.noise * np.sqrt(len(kept) / max(kept.sum(), 1))
         return replace(self, fold_risks=self.fold_risks[kept], noise=float(noise))
 
-    def among(self, candidates: NDArray[np.bool_]) -> Criterion:
+    def among(self, candidates: Mask) -> Criterion:
         """The same with the other candidates out of the running."""
         return replace(self, fold_risks=np.where(candidates, self.fold_risks, np.nan))
 
 
 def validation_risks(
     counts: Sequence[FoldCounts],
-    etas: NDArray[np.float64],
+    etas: Floats,
     setting: str,
     prior: float | None,
     name: str,
-    usable: NDArray[np.bool_] | None = None,
+    usable: Mask | None = None,
 ) -> Criterion:
     """One risk per fold and candidate.
 
@@ -107,8 +103,7 @@ def validation_risks(
     covariance = held_out_covariance(counts, prior)
     if setting != "PNU" or prior is None:
         only = setting if setting in PARTS else "PN"
-        chosen = (float(only == "PN"), float(only == "PU"), float(only == "NU"))
-        weights = {"all": chosen}
+        weights = {"all": (float(only == "PN"), float(only == "PU"), float(only == "NU"))}
     else:
         weights = _weights(name, counts, prior, covariance)
     per_candidate = np.array(
@@ -124,20 +119,20 @@ def validation_risks(
 
 
 def _weights(
-    name: str, counts: Sequence[FoldCounts], prior: float, covariance: NDArray[np.float64]
+    name: str, counts: Sequence[FoldCounts], prior: float, covariance: Floats
 ) -> dict[str, tuple[float, float, float]]:
+    if name == "combined":
+        return {"all": _least_variance_simplex(covariance)}
     if name == "simple":
         n_p = sum(c.positive_mass.sum() for c in counts)
         n_n = sum(c.negative_mass.sum() for c in counts)
         pnpu, pnnu = gamma_bar(prior, n_p, n_n)
-        return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
-    if name == "variance":
+    else:
         pnpu, pnnu = (_least_variance(covariance, other) for other in (1, 2))
-        return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
-    return {"all": _least_variance_simplex(covariance)}
+    return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
 
 
-def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> NDArray[np.float64]:
+def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> Floats:
     """Covariance matrix of (R_PN, R_PU, R_NU), mean over candidates, by Hoeffding projections.
 
     Var = sum over roles of Var(projection on that role's rows) / n_role. A row's projection is
@@ -172,7 +167,7 @@ def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> ND
     return total
 
 
-_Placements = tuple[NDArray[np.float64], NDArray[np.float64]]
+_Placements = tuple[Floats, Floats]
 
 
 def _joined(parts: Sequence[_Placements]) -> _Placements:
@@ -181,7 +176,7 @@ def _joined(parts: Sequence[_Placements]) -> _Placements:
     return np.concatenate(values, axis=1), np.concatenate(weights)
 
 
-def _add_projection(total: NDArray[np.float64], placements: dict[int, _Placements]) -> None:
+def _add_projection(total: Floats, placements: dict[int, _Placements]) -> None:
     """Add the covariance of placements over one role's rows, divided by the number of rows."""
     sizes = {values.shape[1] for values, _ in placements.values()}
     if len(sizes) != 1:  # a fold without the other labelled class: each part on its own
@@ -198,7 +193,7 @@ def _add_projection(total: NDArray[np.float64], placements: dict[int, _Placement
     total[np.ix_(parts, parts)] += found
 
 
-def _least_variance(s: NDArray[np.float64], other: int) -> float:
+def _least_variance(s: Floats, other: int) -> float:
     """argmin_g in [0, 1] of Var((1 - g) R_PN + g R_other)."""
     gap = s[0, 0] + s[other, other] - 2 * s[0, other]
     if gap <= 0:
@@ -206,7 +201,7 @@ def _least_variance(s: NDArray[np.float64], other: int) -> float:
     return float(np.clip((s[0, 0] - s[0, other]) / gap, 0.0, 1.0))
 
 
-def _least_variance_simplex(s: NDArray[np.float64]) -> tuple[float, float, float]:
+def _least_variance_simplex(s: Floats) -> tuple[float, float, float]:
     """argmin w'Sw over weights >= 0 that sum to one; negative ones were rejected: they are right
     for one known covariance, but here it is an average over candidates."""
     scale = float(np.trace(s)) or 1.0

@@ -8,9 +8,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from pnuauc._arrays import Indices
 from pnuauc._row_groups import even_folds, row_groups
 
 __all__ = ["FoldedRows", "deal_folds", "read_cv"]
@@ -20,7 +20,7 @@ __all__ = ["FoldedRows", "deal_folds", "read_cv"]
 class FoldedRows:
     """Row numbers by role and fold: ``rows["P"][k]`` are the positives held out in fold k."""
 
-    rows: dict[str, list[NDArray[np.intp]]]
+    rows: dict[str, list[Indices]]
     n_folds: int
 
     def __repr__(self) -> str:
@@ -30,14 +30,14 @@ class FoldedRows:
     def size(self, role: str) -> int:
         return sum(map(len, self.rows.get(role, [])))
 
-    def refolded(self, role: str, index: NDArray[np.intp], place: NDArray[np.intp]) -> FoldedRows:
+    def refolded(self, role: str, index: Indices, place: Indices) -> FoldedRows:
         """The same, but for one role whose folds are given: row index[i] in fold place[i]."""
         dealt = [index[place == k] for k in range(self.n_folds)]
         return FoldedRows({**self.rows, role: dealt}, self.n_folds)
 
 
 def deal_folds(
-    rows: Mapping[str, NDArray[np.intp]],
+    rows: Mapping[str, Indices],
     cv: Any,
     X: Any = None,
     labels: Any = None,
@@ -69,41 +69,42 @@ def deal_folds(
     cv = read_cv(cv)
     if isinstance(cv, int):
         rng = check_random_state(random_state)
-        together = _copies_together(rows, cv, X, rng)
-        n_folds = min(cv, *labelled) if together is None else together[1]
+        together, n_folds = _copies_together(rows, cv, X, rng)
         folds = {}
         for role, index in rows.items():
-            if together is not None and role in "PN":
-                place = together[0][role]
+            if role in together:
+                place = together[role]
             else:
                 place = rng.permutation(np.arange(len(index)) % n_folds)
-            folds[role] = [index[place == k] for k in range(n_folds)]
-        return FoldedRows({r: f for r, f in folds.items() if sum(map(len, f))}, n_folds)
+            if len(index):
+                folds[role] = [index[place == k] for k in range(n_folds)]
+        return FoldedRows(folds, n_folds)
     return _from_splitter(rows, cv, X, labels)
 
 
 def _copies_together(
-    rows: Mapping[str, NDArray[np.intp]], cv: int, X: Any, rng: np.random.RandomState
-) -> tuple[dict[str, NDArray[np.intp]], int] | None:
+    rows: Mapping[str, Indices], cv: int, X: Any, rng: np.random.RandomState
+) -> tuple[dict[str, Indices], int]:
     """Fold of every labelled row by role, copies in one fold, and the number of folds.
 
-    A copy in the training part gives the label of its twin away. None where no labelled row has
-    a copy, and where a class is copies of one row, which no split can keep from itself. Unlabelled
-    rows have no label to give away.
+    A copy in the training part gives the label of its twin away. No role is told where no labelled
+    row has a copy, and where a class is copies of one row, which no split can keep from itself.
+    Unlabelled rows have no label to give away.
     """
     held = {role: rows[role] for role in "PN" if len(rows.get(role, ()))}
-    index = np.concatenate(list(held.values()))
+    sizes = [len(part) for part in held.values()]
+    no_copies: tuple[dict[str, Indices], int] = {}, min(cv, *sizes)
     if X is None:
-        return None
-    groups = row_groups(X[index])
-    ends = np.cumsum([len(part) for part in held.values()])[:-1]
-    if groups.max() + 1 == len(index):
-        return None
-    codes = np.repeat(np.arange(len(held), dtype=np.int8), [len(part) for part in held.values()])
+        return no_copies
+    groups = row_groups(X[np.concatenate(list(held.values()))])
+    if groups.max() + 1 == sum(sizes):
+        return no_copies
+    codes = np.repeat(np.arange(len(held), dtype=np.int8), sizes)
     place = even_folds(codes, groups, cv, rng)
     if place is None:
-        return None
-    return dict(zip(held, np.split(place, ends), strict=True)), int(place.max()) + 1
+        return no_copies
+    by_role = np.split(place, np.cumsum(sizes)[:-1])
+    return dict(zip(held, by_role, strict=True)), int(place.max()) + 1
 
 
 def read_cv(cv: Any) -> Any:
@@ -120,9 +121,7 @@ def read_cv(cv: Any) -> Any:
     return cv
 
 
-def _from_splitter(
-    rows: Mapping[str, NDArray[np.intp]], cv: Any, X: Any, labels: Any
-) -> FoldedRows:
+def _from_splitter(rows: Mapping[str, Indices], cv: Any, X: Any, labels: Any) -> FoldedRows:
     splits = cv if isinstance(cv, (list, tuple)) else cv.split(X, labels)
     tests = [np.asarray(test) for _, test in splits]
     place = np.full(len(labels), -1)

@@ -8,7 +8,7 @@ a class in a fold, marks are thinned: see :class:`pnuauc.selection._counts.Marks
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,33 +23,34 @@ __all__ = ["count_held_out"]
 
 
 def count_held_out(
-    rows: Mapping[str, Rows], basis: Any, fitted: Sequence[Fitted]
+    rows: Mapping[str, Rows], basis: Any, fitted: Mapping[int, Fitted]
 ) -> list[FoldCounts]:
-    """How the rows of each fold rank under the candidates trained without it.
+    """How the rows of some folds rank under the candidates trained without them.
 
-    fitted : one per fold, candidates in the order (scale, eta, ridge); those without coefficients
-        are not scored, and all their scores are zero
+    fitted : fold -> candidates in the order (scale, eta, ridge); those without coefficients are
+        not scored, and all their scores are zero
     """
     score = _FoldScores(basis, fitted)
-    found = {role: score.labelled(rows.get(role)) for role in "PN"}
-    labelled = [
-        FoldCounts.from_labelled(p, n, weight_p, weight_n)
-        for (p, weight_p), (n, weight_n) in zip(found["P"], found["N"], strict=True)
-    ]
+    positive, negative = (score.labelled(rows.get(role)) for role in "PN")
+    labelled = {}
+    for k in fitted:
+        (p, weight_p), (n, weight_n) = positive[k], negative[k]
+        labelled[k] = FoldCounts.from_labelled(p, n, weight_p, weight_n)
     if "U" not in rows:
-        return labelled
-    marks = [Marks.of(c) for c in labelled]
+        return list(labelled.values())
+    marks = {k: Marks.of(c) for k, c in labelled.items()}
     nothing: dict[int, Any] = {}
-    count = functools.partial(_count, score=score, marks=[m.wanted for m in marks])
+    wanted = {k: m.wanted for k, m in marks.items()}
+    count = functools.partial(_count, score=score, marks=wanted)
     counted = rows["U"].reduce(count, _add_counts, nothing)
     return [
         c.with_unlabelled(marks[k].spread(counted[k][0]), counted[k][1]) if k in counted else c
-        for k, c in enumerate(labelled)
+        for k, c in labelled.items()
     ]
 
 
 def _count(
-    block: Block, score: _FoldScores, marks: list[NDArray[np.floating]]
+    block: Block, score: _FoldScores, marks: dict[int, NDArray[np.floating]]
 ) -> dict[int, tuple[NDArray[np.float64], float]]:
     return {k: (score.below(k, part, marks[k]), part.mass) for k, part in score.parts(block)}
 
@@ -64,20 +65,19 @@ def _add_counts(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
 class _FoldScores:
     """Coefficients by fold and scale, and what they make of a block."""
 
-    def __init__(self, basis: Any, fitted: Sequence[Fitted]) -> None:
-        self.basis, self.n_candidates = basis, len(fitted[0].coef)
-        self.places: list[list[NDArray[np.intp]]] = []
-        self.coefs: list[list[NDArray[np.float64]]] = []
-        for one in fitted:
+    def __init__(self, basis: Any, fitted: Mapping[int, Fitted]) -> None:
+        self.basis, self.n_candidates = basis, len(next(iter(fitted.values())).coef)
+        self.places: dict[int, list[NDArray[np.intp]]] = {}
+        self.coefs: dict[int, list[NDArray[np.float64]]] = {}
+        for k, one in fitted.items():
             usable = np.flatnonzero(~np.isnan(one.coef[:, 0]))
             scale = usable // (self.n_candidates // basis.n_scales)
-            places = [usable[scale == j] for j in range(basis.n_scales)]
-            self.places.append(places)
-            self.coefs.append([one.coef[index] for index in places])
+            self.places[k] = [usable[scale == j] for j in range(basis.n_scales)]
+            self.coefs[k] = [one.coef[index] for index in self.places[k]]
 
     def parts(self, block: Block) -> Iterator[tuple[int, Block]]:
-        """(fold, its rows), without the rows that are never held out."""
-        return ((k, part) for k, part in block.by_fold() if k < len(self.places))
+        """(fold, its rows), without the rows that are not held out here."""
+        return ((k, part) for k, part in block.by_fold() if k in self.places)
 
     def scores(self, k: int, block: Block) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
         """(candidates of a scale, their scores, shape (candidates, rows)) for every scale."""
@@ -98,18 +98,18 @@ class _FoldScores:
     def _whole_parts(self, block: Block) -> list[tuple[int, NDArray[Any], Any]]:
         return [(k, self.whole(k, part), part.weight) for k, part in self.parts(block)]
 
-    def labelled(self, rows: Rows | None) -> list[tuple[NDArray[Any], NDArray[Any] | None]]:
+    def labelled(self, rows: Rows | None) -> dict[int, tuple[NDArray[Any], NDArray[Any] | None]]:
         """Scores of a role's rows, shape (n_candidates, n), and their weights, by fold."""
-        found: list[list[Any]] = [[] for _ in self.places]
+        found: dict[int, list[Any]] = {k: [] for k in self.places}
         if rows is not None:
             for parts in rows.map(self._whole_parts):
                 for k, *scores_and_weight in parts:
                     found[k].append(scores_and_weight)
         nothing = [np.zeros((self.n_candidates, 0)), None]
-        out = []
-        for of_fold in found:
+        out = {}
+        for k, of_fold in found.items():
             scores, weights = zip(*(of_fold or [nothing]), strict=True)
-            out.append((np.concatenate(scores, axis=1), joined(weights)))
+            out[k] = np.concatenate(scores, axis=1), joined(weights)
         return out
 
     def below(self, k: int, block: Block, marks: NDArray[Any]) -> NDArray[np.float64]:

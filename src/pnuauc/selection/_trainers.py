@@ -64,11 +64,11 @@ class Fitted:
 class Trainer(Protocol):
     """Fits candidates of one scale."""
 
-    def train(self, out: int | None, scale: int, etas: Sequence[int]) -> Fitted:
+    def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
         """All ridges of the given etas (by their place in the grid), in the order (eta, ridge).
 
-        ``out`` is the fold that is left out; with None all rows are trained on and risks without
-        a minimum are corrected (see :mod:`pnuauc._solvers`).
+        ``out`` are the folds that are left out; with none all rows are trained on and risks
+        without a minimum are corrected (see :mod:`pnuauc._solvers`).
         """
         ...
 
@@ -106,14 +106,14 @@ class MomentsTrainer:
         self.moments = {role: fold_moments(visitor, basis) for role, visitor in rows.items()}
         self._droppable = any(risk.roles == "PN" for risk in self.risks)
 
-    def train(self, out: int | None, scale: int, etas: Sequence[int]) -> Fitted:
+    def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
         """All ridges of the given etas."""
         moments: dict[str, Moments] = {}
         for role, by_fold in self.moments.items():
-            kept = [parts[scale] for k, parts in by_fold.items() if k != out]
+            kept = [parts[scale] for k, parts in by_fold.items() if k not in out]
             if kept:
                 moments[role] = functools.reduce(operator.add, kept)
-        drop = out is not None and self._droppable
+        drop = bool(out) and self._droppable
         return _solve([self.risks[e] for e in etas], self.alphas, moments, drop)
 
 
@@ -204,11 +204,13 @@ class RefitTrainer:
         self.bases = [basis.scale(j) for j in range(basis.n_scales)]
         self.max_iter, self.tol = max_iter, tol
 
-    def train(self, out: int | None, scale: int, etas: Sequence[int]) -> Fitted:
+    def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
         """All ridges of the given etas."""
         rows: Mapping[str, Rows] = self.rows
-        if out is not None:
-            rows = {r: SomeRows(v, lambda b: np.asarray(b.fold) != out) for r, v in rows.items()}
+        if out:
+            rows = {
+                r: SomeRows(v, lambda b: ~np.isin(np.asarray(b.fold), out)) for r, v in rows.items()
+            }
         design = Design(rows, self.bases[scale])
         return Fitted.joined([self._fit_path(self.risks[e], design) for e in etas])
 

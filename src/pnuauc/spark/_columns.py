@@ -10,6 +10,7 @@ from pnuauc._extras import need
 from pnuauc._sources._matrix import FEATURES, as_matrix, check_cells
 from pnuauc._sources._port import Batch
 from pnuauc.exceptions import InputError
+from pnuauc.io._arrow import pa
 from pnuauc.spark._source import SparkSource
 
 __all__ = ["feature_column", "frame_source", "named", "plain", "score_column"]
@@ -32,7 +33,6 @@ def frame_source(frame: Any, columns: Mapping[str, Any]) -> SparkSource:
     """Some columns of a DataFrame as a source: {name in ``_sources._matrix``: Column}."""
     given = {name: column.alias(name) for name, column in columns.items()}
     chosen = frame.select(*given.values())
-    pa = need("pyarrow")
     schema = pa.schema([(name, pa.null()) for name in given])  # only names are asked for
     return SparkSource(chosen, schema, ArrowReader())
 

@@ -24,6 +24,7 @@ from pnuauc._sources._files import FileSource
 from pnuauc._sources._parts import FileParts, Job
 from pnuauc._sources._port import Batch
 from pnuauc.exceptions import EngineError
+from pnuauc.io._arrow import pa
 
 __all__ = ["SparkSource", "engine_errors", "files_in", "spark_files"]
 
@@ -56,7 +57,7 @@ class SparkSource:
 
     def select(self, columns: Sequence[str]) -> SparkSource:
         """The same with these columns only."""
-        chosen = need("pyarrow").schema([self.schema.field(name) for name in columns])
+        chosen = pa.schema([self.schema.field(name) for name in columns])
         return replace(self, frame=self.frame.select(*columns), schema=chosen)
 
     def reduce(
@@ -169,7 +170,6 @@ def _answer(summary: Callable[[Any, int], Any], batches: Iterable[Any]) -> Any:
 
 
 def _row(number: int, found: Any, failed: bool = False) -> Any:
-    pa = need("pyarrow")
     cells = {"part": [number], "failed": [failed], "summary": [pickle.dumps(found, 5)]}
     types = (pa.int64(), pa.bool_(), pa.binary())
     arrays = [pa.array(cell, kind) for cell, kind in zip(cells.values(), types, strict=True)]
@@ -188,7 +188,6 @@ def _grouped(found: Any, job: Job, step: int) -> Any:
 
 
 def _merge_group(table: Any, job: Job) -> Any:
-    pa = need("pyarrow")
     table = table.sort_by("part")
     number = table.column("part")[0].as_py()
     cells, failed = table.column("summary"), table.column("failed").to_pylist()
