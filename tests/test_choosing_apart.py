@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pnuauc._basis import MultiscaleBasis
+from pnuauc._basis import IdentityBasis, MultiscaleBasis
 from pnuauc.selection import FoldedRows, TrainedGrid, deal_folds
 
 ETAS = {"PNU": (-0.5, 0.0, 0.5), "PU": (1.0,), "NU": (-1.0,)}
@@ -113,3 +113,30 @@ def test_candidates_without_coefficients_are_out_of_the_running(basis_of):
     grid.fitted[1].coef[best] = np.nan
     assert np.isnan(grid.judge_apart(1, "combined").mean[best])
     assert not np.isnan(grid.judge_apart(0, "combined").mean[best])
+
+
+@pytest.mark.parametrize("n_labelled", [49, 50])
+def test_from_fifty_rows_of_the_rarer_class_on_the_other_folds_choose(n_labelled, basis_of):
+    rows = rows_of("PNU", n_labelled=n_labelled)
+    n = sum(map(len, rows.values()))
+    X = (
+        np.random.default_rng(4).standard_normal((n, 2))
+        + 0.3 * (np.arange(n) < n_labelled)[:, None]
+    )
+    grid = grid_of(X, deal_folds(rows, 3, random_state=0), "PNU", basis_of(X))
+    chosen = grid.choose()
+    for k, model in enumerate(chosen.fold_models()):
+        apart, beside = grid.judge_apart(k, "combined"), chosen.criterion.without(k)
+        assert not np.allclose(apart.mean, beside.mean)
+        choice = chosen.decide(apart if n_labelled < 50 else beside)
+        expected = chosen._combined(grid.fitted[k].take(choice.kept), choice)
+        np.testing.assert_array_equal(model.coef, expected.coef)
+
+
+def test_a_basis_of_one_column():
+    """One coefficient a candidate: every fold's model is the column, whatever is chosen."""
+    X = np.random.default_rng(5).standard_normal((64, 1)) + (np.arange(64) < 12)[:, None]
+    folds = deal_folds(rows_of("PNU"), 3, random_state=0)
+    basis = IdentityBasis().fit(X)
+    for model in grid_of(X, folds, "PNU", basis).choose().fold_models():
+        np.testing.assert_array_equal(np.argsort(model.score(X)), np.argsort(X[:, 0]))

@@ -77,6 +77,8 @@ def test_nodes_of_a_posterior_keep_its_mean_and_spread_when_grouped() -> None:
     halves = ClassPrior.from_posterior([0.1, 0.2, 0.3], [0.45, 0.1, 0.45]).nodes(2)
     np.testing.assert_allclose(halves[0], [0.1, (0.02 + 0.135) / 0.55])
     np.testing.assert_allclose(halves[1], [0.45, 0.55])
+    lower = ClassPrior.from_posterior([0.1, 0.2, 0.3], [0.3, 0.3, 0.4]).nodes(2)
+    np.testing.assert_allclose(lower, [[0.15, 0.3], [0.6, 0.4]])
     values, weights = prior.nodes(15)
     assert len(values) <= 15
     assert weights @ values == pytest.approx(prior.value)

@@ -113,6 +113,12 @@ def test_positive_unlabeled_codes_are_announced() -> None:
 
 
 @pytest.mark.parametrize("name", PRIORS)
+def test_a_single_row_is_refused_before_its_label_is_looked_at(name: str) -> None:
+    with pytest.raises(ValueError, match=r"1 sample\(s\).* minimum of 2 is required"):
+        make(name).fit(np.ones((1, 3)), np.array([1]))
+
+
+@pytest.mark.parametrize("name", PRIORS)
 def test_equal_rows_are_refused(name: str) -> None:
     y = np.repeat([1, 0, -1], 10)
     for X in (np.ones((30, 3)), sparse.csr_matrix(np.ones((30, 3)))):
