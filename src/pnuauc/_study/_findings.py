@@ -225,7 +225,7 @@ def _sensitivity(
     Priors that the scores refute are left out; ``refuted`` says how many of the grid.
     """
     low, high = max(0.002, min(prior.low, prior.value / 3)), min(0.95, max(prior.high, 0.02))
-    grid = np.union1d(np.linspace(low, max(high, low + 0.01), 25), np.clip(prior.value, low, 0.95))
+    grid = np.union1d(np.linspace(low, high, 25), np.clip(prior.value, low, 0.95))
     curve = prior_sensitivity(
         held_out.roles,
         held_out.scores,

@@ -49,7 +49,7 @@ __all__ = ["ChosenModel", "TrainedGrid"]
 
 #: Rows scored to compare the final ranking with that of eta = 0.
 _COMPARED_ROWS = 2000
-#: Rows of the rarer labelled class up to which a fold is judged by candidates that it had no part
+#: Rows of the rarer labelled class below which a fold is judged by candidates that it had no part
 #: in choosing at all, and unlabelled rows by which they are chosen. With more rows of a class what
 #: the other folds prefer is as good: on draws the held-out AUC of the average was 1.3 points too
 #: high by it with five positives, .2 with ten and with twenty (docs/auto.md).
