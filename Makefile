@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export PNUAUC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-engines lint types layers unit coverage docs lowest mutants attack dist clean
+.PHONY: demo test test-all lint types layers unit coverage docs lowest mutants attack dist clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -20,7 +20,8 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/pnuauc demo
 
-test: lint types layers unit docs
+# Quick: at most three minutes on two cores. `make test-all` runs what this leaves out.
+test: lint types layers unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -36,16 +37,22 @@ layers: $(STAMP)
 ONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg
 PYTEST := -m pytest -n 2 --dist loadfile -q
 
-unit: $(STAMP)
-	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term:skip-covered
+QUICK := -m "not slow and not system"
 
-# Real clusters and sessions, workers and executors killed: some minutes. Spark needs Java 17.
-test-engines: $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable ".[dev,spark]"
-	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python -m pytest -q tests/test_dask.py tests/test_spark.py
+unit: $(STAMP)
+	$(ONE) $(BIN)/python $(PYTEST) $(QUICK)
+
+# A build of torch without CUDA, where there is one; its tests are skipped without it.
+TORCH ?= torch==2.13.0+cpu
+
+# Statistical laws, processes, kills, real clusters and sessions (Spark needs Java 17), documentation: 20 minutes.
+test-all: docs
+	$(BIN)/python -m pip install --quiet --editable ".[dev,spark,pulearn]" lightgbm xgboost
+	$(BIN)/python -m pip install --quiet "$(TORCH)" || echo "$(TORCH) is not available: its tests are skipped"
+	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python $(PYTEST) -m "slow or system"
 
 coverage: $(STAMP)
-	$(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage
+	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python $(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-report=html:build/coverage
 
 # Strict: a broken link or an unknown reference fails. Nothing is fetched.
 docs: $(STAMP)
@@ -57,17 +64,17 @@ lowest:
 	.venv-lowest/bin/python -m pip install --quiet --upgrade pip tomli
 	.venv-lowest/bin/python tools/lowest.py > .venv-lowest/pins.txt
 	.venv-lowest/bin/python -m pip install --quiet --editable ".[dev]" --constraint .venv-lowest/pins.txt
-	$(ONE) .venv-lowest/bin/python $(PYTEST)
+	$(ONE) .venv-lowest/bin/python $(PYTEST) $(QUICK)
 
 # A million fuzzed files, faults, kills and extreme numbers: two hours; resumes. ARGS="--minutes 5" for less.
 attack: $(STAMP)
 	$(ONE) $(BIN)/python -m attack $(ARGS)
 
-# Would the tests notice a wrong line? Takes an hour; resumes. ARGS="metrics --seed 7 --sample 10" for less.
+# Do the tests notice a wrong line? Resumes. ARGS="--sample 150 --seed 1", ARGS="--report" for the counts.
 mutants: $(STAMP)
-	$(BIN)/python tools/mutants.py $(ARGS)
+	$(ONE) $(BIN)/python tools/mutants.py $(ARGS)
 
-# The wheel runs the demo and the source distribution its own tests, each in an empty environment.
+# The wheel runs the demo, the source distribution its quick tests, each in an empty environment.
 dist: $(STAMP)
 	rm -rf dist build/dist
 	$(BIN)/python -m build --outdir dist .
@@ -76,7 +83,7 @@ dist: $(STAMP)
 	cd build/dist && wheel/bin/pnuauc demo
 	tar -xzf dist/*.tar.gz -C build/dist
 	cd build/dist/pnuauc-* && $(PYTHON) -m venv .venv && .venv/bin/pip install --quiet --editable ".[dev]" \
-	  && $(ONE) .venv/bin/python $(PYTEST)
+	  && $(ONE) .venv/bin/python $(PYTEST) $(QUICK)
 
 clean:
 	rm -rf $(VENV) .venv-lowest build dist .mypy_cache .ruff_cache .hypothesis .coverage

@@ -16,7 +16,7 @@ from attack.runner import Tally, Target, run_cases
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m attack", description=__doc__)
-    parser.add_argument("--inputs", type=int, default=1_000_000, help="fuzzed files in all")
+    parser.add_argument("--inputs", type=int, default=200_000, help="fuzzed files in all")
     parser.add_argument("--numbers", type=int, default=20_000, help="calls with extreme numbers")
     parser.add_argument("--kills", type=int, default=200, help="killed or stopped commands")
     parser.add_argument("--minutes", type=float, default=120.0, help="stop after so long")
@@ -50,12 +50,14 @@ def main() -> int:
 
 def planned(inputs: int, numbers: int, kills: int) -> dict[Target, int]:
     """Cases by target."""
-    from attack.kills import FAULT_CASES, FAULTS, KILLS
+    from attack.bombs import BOMB_TARGET, BOMBS
+    from attack.faults import FAULT_CASES, FAULTS
+    from attack.kills import KILLS
     from attack.numbers import NUMBERS
     from attack.targets import FILE_TARGETS
 
     plan = {target: round(share * inputs) for target, share in FILE_TARGETS.items()}
-    return plan | {FAULTS: FAULT_CASES, NUMBERS: numbers, KILLS: kills}
+    return plan | {BOMB_TARGET: len(BOMBS), FAULTS: FAULT_CASES, NUMBERS: numbers, KILLS: kills}
 
 
 def attack(plan: dict[Target, int], tally: Tally, until: float) -> None:

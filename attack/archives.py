@@ -31,6 +31,7 @@ _WORDS = [
         b"<v>-1</v>",
         b"<v>99999999999</v>",
         b"<t>\x00</t>",
+        b"<t>" + b"x" * 40_000 + b"</t>",
     ),
 ]
 
@@ -95,6 +96,14 @@ def bent_archive(
         if draw < 0.05:
             members.pop(name)
             members.setdefault("left", b"")
+        elif draw < 0.08 and name.endswith(".xml"):  # a part under any name, which others use
+            new = name.removesuffix("xml") + "bin"
+            members = {
+                new if key == name else key: value.replace(
+                    name.rpartition("/")[2].encode(), new.rpartition("/")[2].encode()
+                )
+                for key, value in members.items()
+            }
         elif draw < 0.5:
             at, word = rng.integers(len(content) + 1), _WORDS[rng.integers(len(_WORDS))]
             over = len(word) if rng.random() < 0.5 else 0

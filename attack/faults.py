@@ -1,67 +1,68 @@
-"""Kills and errors at every call that changes the disk, while several files are replaced together.
+"""Kills and errors at every call that changes the disk, while several files are replaced.
 
-A child process replaces three files; before or after its k-th call of open, write, fsync, link,
-rename, chmod, unlink it is killed, or the call fails. The law: afterwards all files are old or all
-are new, what the message said is true, and nothing is left over once somebody looks, as
-``finish_commits`` does for every command. Only when its guard is killed as well (``how`` is "kill
-all", or a machine that stops) may the files be mixed until somebody looks.
+A child process replaces three files; before or after its k-th call of open, write, fsync, rename,
+chmod, unlink it is killed, or the call fails. The law: each file is old or new and whole, the last
+one is new only if all are, what the message said is true, and after an error nothing is left over.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
-import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from attack.runner import Target
 from pnuauc.exceptions import OutputError
-from pnuauc.io import _together
-from pnuauc.io._after_kill import finish_commits
-from pnuauc.io._together import written_together
+from pnuauc.io import write
+from pnuauc.io.write import written_together
 
-__all__ = ["WAYS", "Outcome", "attack_replacement", "count_calls", "wait_for_the_guard"]
+__all__ = ["FAULTS", "FAULT_CASES", "PLACES", "WAYS", "strike"]
 
-WAYS = ("kill", "kill all", "error")
-
-_NAMES = ("a.pnuauc", "a.html", "b/a.json")
-_CALLS = ("open", "write", "fsync", "link", "replace", "fchmod", "unlink")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one attack left: generations of the files before and after somebody looked."""
-
-    how: str
-    state: tuple[str, ...]
-    settled: tuple[str, ...]
-    message: str | None
-    leftovers: tuple[str, ...]
-
-    @property
-    def problems(self) -> list[str]:
-        found = []
-        if len(set(self.settled)) != 1 or not set(self.settled) <= {"old", "new"}:
-            found.append(f"files are mixed: {self.settled}")
-        if self.how != "kill all" and len(set(self.state)) != 1:
-            found.append(f"files were mixed until somebody looked: {self.state}")
-        if self.message and "nothing was replaced" in self.message and "new" in self.state:
-            found.append("said that nothing was replaced, but it was")
-        if self.message == "done" and set(self.state) != {"new"}:
-            found.append("said done, but it was not")
-        if self.leftovers:
-            found.append(f"left over: {self.leftovers}")
-        return found
+WAYS = ("kill", "error")
+#: Places to strike at; a replacement of three files has fewer.
+PLACES = 80
+#: Four beginnings (how many files there were), the ways to fail, the places.
+FAULT_CASES = 4 * len(WAYS) * PLACES
+_NAMES = ("a.html", "b/a.json", "a.pnuauc")
+_CALLS = ("open", "write", "fsync", "replace", "fchmod", "fchown", "unlink")
 
 
-def _prepare(folder: Path, existing: int) -> None:
+def strike(folder: Path, existing: int, place: int, how: str) -> str:
+    """Attack a replacement in an empty folder; what was left, or an ``AssertionError``."""
     (folder / "b").mkdir()
     for name in _NAMES[:existing]:
         (folder / name).write_text("old " + name)
+    said = _in_child(folder, place, how)
+    found = [_generation(folder / name, k < existing) for k, name in enumerate(_NAMES)]
+    assert set(found) <= {"old", "new"}, f"a file is broken: {found}"
+    assert found == sorted(found), f"replaced out of order: {found}"  # new before old
+    state = found[0] if len(set(found)) == 1 else "mixed"
+    if said == "struck nowhere":
+        assert state == "new", f"nothing went wrong, but {found}"
+        return said
+    left = [p.name for p in folder.rglob(".pnuauc-*")]
+    if how == "error":
+        assert not left, f"left over: {left}"
+        assert "nothing was replaced" not in said or state == "old", f"said {said!r}, but {found}"
+        for name, generation in zip(_NAMES, found, strict=True):
+            assert said == "done" or f"{name}'" in said, f"{name} is not named: {said}"
+            assert said != "done" or generation == "new", f"said done, but {found}"
+    assert all(name.endswith(".part") for name in left), f"left over: {left}"
+    return f"{how}: {state}"
+
+
+def _generation(path: Path, existed: bool) -> str:
+    text = path.read_text() if path.exists() else "" if existed else f"old {_name(path)}"
+    return {f"old {_name(path)}": "old", f"new {_name(path)}": "new"}.get(text, "broken")
+
+
+def _name(path: Path) -> str:
+    return next(name for name in _NAMES if path.match(name))
 
 
 def _replace_all(folder: Path) -> str:
@@ -72,94 +73,68 @@ def _replace_all(folder: Path) -> str:
     except OutputError as error:
         return str(error)
     except OSError as error:
-        return f"nothing was replaced: {error}"  # nothing was committed: the law checks it
+        return f"nothing was replaced: {error} " + " ".join(f"{name}'" for name in _NAMES)
     return "done"
 
 
-def _patched(strike: Callable[[], None]) -> None:
-    """Call ``strike`` before and after every call that changes the disk, in this process."""
-
-    def around(plain: Any) -> Any:
-        def call(*arguments: Any, **options: Any) -> Any:
-            strike()
-            result = plain(*arguments, **options)
-            strike()
-            return result
-
-        return call
-
-    for name in _CALLS:
-        setattr(os, name, around(getattr(os, name)))
-    _together._File.write = around(_together._File.write)  # type: ignore[method-assign]
-
-
-def count_calls(folder: Path, existing: int = 3) -> int:
-    """Places at which an attack can strike."""
-    return int(_in_child(folder, existing, None, "count")[1])
-
-
-def attack_replacement(folder: Path, existing: int, place: int, how: str) -> Outcome:
-    """Strike at ``place`` in one of the :data:`WAYS`; the folder must be empty."""
-    _, message = _in_child(folder, existing, place, how)
-    folders = [folder, folder / "b"]
-    if how == "kill":
-        wait_for_the_guard(folders)
-    state = _generations(folder, existing)
-    for one in folders if place % 2 else reversed(folders):
-        finish_commits(one)
-    leftovers = [p.name for p in folder.rglob("*") if p.name.startswith(".pnuauc-")]
-    return Outcome(how, state, _generations(folder, existing), message or None, tuple(leftovers))
-
-
-def wait_for_the_guard(folders: Sequence[Path]) -> None:
-    """Until no journal is left, for ten seconds at most."""
-    until = time.monotonic() + 10
-    while time.monotonic() < until and any(list(f.glob(".pnuauc-*.commit")) for f in folders):
-        time.sleep(0.005)
-
-
-def _generations(folder: Path, existing: int) -> tuple[str, ...]:
-    found = []
-    for k, name in enumerate(_NAMES):
-        path = folder / name
-        text = path.read_text() if path.exists() else ""
-        absent = text == "" and k >= existing  # it was not there, and is not
-        known = {"old " + name: "old", "new " + name: "new"}
-        found.append("old" if absent else known.get(text, "broken"))
-    return tuple(found)
-
-
-def _in_child(folder: Path, existing: int, place: int | None, how: str) -> tuple[int, str]:
-    """(exit status, what the child said); a killed child says nothing."""
-    _prepare(folder, existing)
+def _in_child(folder: Path, place: int, how: str) -> str:
+    """What the child said; a killed child says nothing."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:  # pragma: no cover - the other process
-        said = b"?"
+        tell, calls = os.write, 0
+
+        def around(plain: Any) -> Any:
+            def call(*arguments: Any, **options: Any) -> Any:
+                hit()
+                result = plain(*arguments, **options)
+                hit()
+                return result
+
+            return call
+
+        def hit() -> None:
+            nonlocal calls
+            calls += 1
+            if calls == place and how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            # a call that has been made cannot fail any more: errors strike before
+            if calls == place and how == "error" and calls % 2:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        said = "?"
         try:
             os.close(reader)
-            tell = os.write
-            calls = 0
-
-            def strike() -> None:
-                nonlocal calls
-                calls += 1
-                if calls == place and how.startswith("kill"):
-                    os.kill(os.getpid(), signal.SIGKILL)
-                # a call that has been made cannot fail any more: errors strike before
-                if calls == place and how == "error" and calls % 2:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-            if how == "kill all":
-                _together._guarded = lambda folders: nullcontext()
-            _patched(strike)
-            message = _replace_all(folder)
-            said = (str(calls) if how == "count" else message).encode()
+            for name in _CALLS:
+                setattr(os, name, around(getattr(os, name)))
+            write._File.write = around(write._File.write)  # type: ignore[method-assign]
+            said = _replace_all(folder)
+            if calls < place or (how == "error" and place % 2 == 0):
+                said = "struck nowhere"
         finally:
-            tell(writer, said)
+            tell(writer, said.encode())
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as stream:
-        said_text = stream.read()
-    _, status = os.waitpid(child, 0)
-    return status, said_text
+        said = stream.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def _faults() -> Callable[[int], str]:
+    scratch = Path(tempfile.mkdtemp(prefix="pnuauc-attack-"))
+
+    def case(number: int) -> str:
+        existing, rest = number % 4, number // 4
+        folder = scratch / str(number)
+        folder.mkdir()
+        outcome = strike(folder, existing, rest // len(WAYS) + 1, WAYS[rest % len(WAYS)])
+        shutil.rmtree(folder)
+        last = number >= 4 * len(WAYS) * (PLACES - 1)
+        assert not last or outcome == "struck nowhere", "more calls than places"
+        return outcome
+
+    return case
+
+
+FAULTS = Target("faults while files are replaced", _faults)

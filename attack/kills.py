@@ -1,4 +1,7 @@
-"""Faults at every call that changes the disk, and commands killed or stopped at random moments."""
+"""Commands killed or stopped at random moments.
+
+The law: every output is whole, old or new; the run ids tell a mixture, and ``inspect`` names it.
+"""
 
 from __future__ import annotations
 
@@ -10,47 +13,16 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from attack.faults import WAYS, attack_replacement, count_calls, wait_for_the_guard
 from attack.runner import Target
 from pnuauc.io import load_model
-from pnuauc.io._after_kill import finish_commits
+from pnuauc.io.write import run_id_of
 
-__all__ = ["FAULTS", "FAULT_CASES", "KILLS"]
+__all__ = ["KILLS"]
 
-#: Four beginnings (how many files there were), the ways to fail, up to 120 places.
-FAULT_CASES = 4 * len(WAYS) * 120
-
-
-def _faults() -> Callable[[int], str]:
-    scratch = Path(tempfile.mkdtemp(prefix="pnuauc-attack-"))
-    places = {}
-    for existing in range(4):
-        (scratch / f"count{existing}").mkdir()
-        places[existing] = count_calls(scratch / f"count{existing}", existing)
-    assert max(places.values()) <= 120, "more places than cases"
-
-    def case(number: int) -> str:
-        existing, rest = number % 4, number // 4
-        how, place = WAYS[rest % len(WAYS)], rest // len(WAYS) + 1
-        if place > places[existing]:
-            return "beyond the last call"
-        folder = scratch / str(number)
-        folder.mkdir()
-        outcome = attack_replacement(folder, existing, place, how)
-        shutil.rmtree(folder)
-        assert not outcome.problems, f"{how} at {place}: {outcome.problems}"
-        return f"{how}: all {outcome.settled[0]}"
-
-    return case
-
-
-FAULTS = Target("faults while files are replaced", _faults)
-
-_OUTPUTS = ("t.pnuauc", "t.html", "t.json")
+_OUTPUTS = ("t.html", "t.json", "t.review.csv", "t.pnuauc")  # in the order of their renames
 _FIT = ["-l", "y", "--id", "id", "--prior", "0.4", "--centers", "5", "--folds", "2", "--jobs", "1"]
 
 
@@ -69,9 +41,9 @@ def _command(arguments: list[str], number: int | None, delay: float) -> int:
     if child == 0:  # pragma: no cover - the other process
         code = 70
         try:
-            from pnuauc._cli._app import app
-            from pnuauc._cli._console import exit_code_of
-            from pnuauc._cli._signals import leave_at_once
+            from pnuauc.cli.app import app
+            from pnuauc.cli.console import exit_code_of
+            from pnuauc.cli.signals import leave_at_once
 
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
@@ -118,7 +90,7 @@ def _kills() -> Callable[[int], str]:
         # alike
         expected = {0, -sent} if sent == signal.SIGKILL else {0, 128 + sent, -sent}
         assert code in expected, f"exit code {code} after signal {sent}"
-        found = _judge(folder, before)
+        found = _judge(folder, before, sent == signal.SIGKILL)
         if code == 0 and command == "fit":
             assert found == "new", "said that it was done, but it was not"
         shutil.rmtree(folder)
@@ -127,22 +99,31 @@ def _kills() -> Callable[[int], str]:
     return case
 
 
-def _judge(folder: Path, before: dict[str, bytes]) -> str:
-    """All three old or all three new and of one run; nothing lost, nothing left."""
-    wait_for_the_guard([folder])
+def _judge(folder: Path, before: dict[str, bytes], killed: bool) -> str:
+    """Each output old or new, new ones before old ones; a mixture is named; nothing is lost."""
     same = [(folder / name).read_bytes() == before[name] for name in _OUTPUTS]
-    assert len(set(same)) == 1, f"mixed: {same}"
-    if not same[0]:
-        model: Any = load_model(folder / "t.pnuauc")
-        numbers = json.loads((folder / "t.json").read_text())
-        assert model.card["created"] == numbers["created"], "of different runs"
+    assert same == sorted(same), f"replaced out of order: {same}"
+    run = load_model(folder / "t.pnuauc").card["run"]
+    runs = {run_id_of(folder / name) for name in _OUTPUTS[:-1]}
+    assert None not in runs, "an output is not whole"
+    json.loads((folder / "t.json").read_text())
+    assert (folder / "t.html").read_text().rstrip().endswith("</html>"), "the report is not whole"
+    mixed = len(set(same)) > 1
+    assert mixed == (runs != {run}), "the run ids do not tell a mixture"
+    assert _names_a_mixture(folder / "t.pnuauc") == mixed, "inspect does not name a mixture"
     assert (folder / "t.csv").read_text().count("\n") == 301, "the table changed"
-    scored = (folder / "t.scored.csv").read_text()
-    assert scored.count("\n") == 301, "the scores are not whole"
-    finish_commits(folder)
+    assert (folder / "t.scored.csv").read_text().count("\n") == 301, "the scores are not whole"
     left = [p.name for p in folder.iterdir() if p.name.startswith(".")]
-    assert not left, f"left over: {left}"
-    return "old" if same[0] else "new"
+    assert not left or (killed and all(n.endswith(".part") for n in left)), f"left over: {left}"
+    return "mixed" if mixed else "old" if same[0] else "new"
+
+
+def _names_a_mixture(model: Path) -> bool:
+    from typer.testing import CliRunner
+
+    from pnuauc.cli.app import app
+
+    return "Not of the same fit" in CliRunner().invoke(app, ["inspect", str(model)]).output
 
 
 KILLS = Target("commands killed or stopped", _kills)

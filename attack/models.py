@@ -87,8 +87,13 @@ def _bend_array(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> None
         if draw < 0.5 and value.size:
             number = np.array(_NUMBERS[rng.integers(len(_NUMBERS))])
             value.reshape(-1)[rng.integers(value.size)] = number.astype(value.dtype)
-        elif draw < 0.6:
+        elif draw < 0.57:
             arrays[name] = value.astype(rng.choice(_KINDS))
+        elif draw < 0.6 and value.nbytes < 20_000:  # far more of something than a fit has
+            small = {k: v for k, v in arrays.items() if v.nbytes < 20_000}
+            together = [k for k, v in small.items() if v.shape[:1] == value.shape[:1]]
+            for key in together if rng.random() < 0.5 else [name]:
+                arrays[key] = np.repeat(arrays[key], 1000, axis=0)
         elif draw < 0.8:
             forms = [value[1:], value[::-1], value.T, value[..., None], np.repeat(value, 2, axis=0)]
             arrays[name] = np.ascontiguousarray(forms[rng.integers(len(forms))])

@@ -20,7 +20,7 @@ import pyarrow.parquet
 from attack.archives import bent_archive, packed, workbook
 from pnuauc.exceptions import InputError, MissingExtraError
 from pnuauc.io import TableEncoder, read_table
-from pnuauc.io._tables import column_names, iter_batches
+from pnuauc.io.readers import column_names, iter_batches
 
 __all__ = ["bent_bytes", "bent_file", "read_and_judge", "sound_files"]
 

@@ -27,9 +27,9 @@ from threadpoolctl import threadpool_limits
 
 import pnuauc
 from pnuauc import AUCClassifier
-from pnuauc._centers import median_distance
 from pnuauc.baselines import BASELINES
-from pnuauc.baselines._registry import WIDTHS
+from pnuauc.baselines.registry import WIDTHS
+from pnuauc.core.basis import median_distance
 from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import CorrectionWarning
 from pnuauc.metrics import RoleStratifiedKFold, make_auc_scorer

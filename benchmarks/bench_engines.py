@@ -90,8 +90,8 @@ def fit_spark(folder: Path, session: Any, features: Any) -> Any:
 
 def fit_files(folder: Path, engine: Callable[[Any], Any] = contextlib.nullcontext) -> Any:
     """What ``pnuauc fit FOLDER --model average --max-unlabeled all`` does, less the comparisons."""
-    from pnuauc._sources import FileSource
-    from pnuauc._study import ColumnRoles, FitSettings, fit_study
+    from pnuauc.io.sources import FileSource
+    from pnuauc.study import ColumnRoles, FitSettings, fit_study
 
     files = FileSource.open([folder], n_threads=2).select([*NAMES, "label"])
     settings = FitSettings(
@@ -107,13 +107,13 @@ def fit_files(folder: Path, engine: Callable[[Any], Any] = contextlib.nullcontex
 
 
 def on_dask(client: Any) -> Callable[[Any], Any]:
-    from pnuauc.dask._source import dask_files
+    from pnuauc.dask.source import dask_files
 
     return lambda files: dask_files(files, client.scheduler.address)
 
 
 def on_spark(session: Any) -> Callable[[Any], Any]:
-    from pnuauc.spark._source import files_in
+    from pnuauc.spark.source import files_in
 
     return lambda files: contextlib.nullcontext(files_in(session, files))
 
@@ -126,9 +126,9 @@ def weigh(folder: Path) -> None:
     import cloudpickle
 
     from pnuauc import AUCClassifierCV
-    from pnuauc._estimators import label_codes
-    from pnuauc._sources import MemorySource
-    from pnuauc._sources._matrix import FEATURES, LABEL, fit_on_source, matrix_table
+    from pnuauc.engines import FEATURES, LABEL, fit_on_source, matrix_table
+    from pnuauc.estimators import label_codes
+    from pnuauc.io.sources import MemorySource
 
     weights: list[tuple[int, int]] = []
 

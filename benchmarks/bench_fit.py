@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pnuauc import AUCClassifier
-from pnuauc._rows import block_length
+from pnuauc.core.rows import block_length
 
 
 def make_rows(n: int, d: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:

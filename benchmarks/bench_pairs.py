@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pnuauc._pairs import between, between_gradient
+from pnuauc.core.pairs import between, between_gradient
 from pnuauc.losses import LOSSES
 
 COLUMNS = 2048  # a block of 16 x 2048 doubles is 256 kB

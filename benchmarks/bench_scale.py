@@ -58,9 +58,9 @@ def make_file(path: Path, number: int) -> None:
 
 def fit(folder: Path, n_files: int, centers: int) -> dict[str, object]:
     """Fit on some of the files; processor seconds of each visit of all rows."""
-    from pnuauc._sources import FileSource
-    from pnuauc._study import ColumnRoles, FitSettings, fit_study
     from pnuauc.io import save_model
+    from pnuauc.io.sources import FileSource
+    from pnuauc.study import ColumnRoles, FitSettings, fit_study
 
     seconds: list[float] = []
 
@@ -83,7 +83,7 @@ def fit(folder: Path, n_files: int, centers: int) -> dict[str, object]:
 
 def tool(*words: str) -> dict[str, object]:
     """One command of the tool."""
-    from pnuauc._cli import main
+    from pnuauc.cli import main
 
     sys.argv[1:] = words
     try:

@@ -24,8 +24,9 @@ from scipy.io import savemat
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from pnuauc import AUCClassifierCV, _rows
-from pnuauc._risks import gamma_bar
+from pnuauc import AUCClassifierCV
+from pnuauc.core import rows as _rows
+from pnuauc.core.risks import gamma_bar
 
 PRIOR = 0.1
 ETAS = np.round(np.arange(-9, 10) / 10, 1)

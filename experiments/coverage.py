@@ -19,10 +19,10 @@ from scipy import stats
 from experiments.config import Experiment, Job, Setting
 from experiments.kinds import Kind, together
 from experiments.summary import finished, markdown_table, share_below
+from pnuauc.evaluation.estimate import unbiased_auc
 from pnuauc.exceptions import PriorRefutedError
 from pnuauc.labels import Roles
 from pnuauc.metrics import ScoreCounts, auc_from_counts
-from pnuauc.metrics._estimate import unbiased_auc
 
 __all__ = ["COVERAGE", "WEIGHTS"]
 

@@ -54,6 +54,8 @@ class Source(NamedTuple):
     without: tuple[str, ...] = ()
 
 
+_OTHER_GENRES = ("Action", "Animation", "Comedy", "Drama", "Romance", "Short")
+
 TABLES = {
     "attrition": Source("modeldata", "attrition", "Attrition", "Yes"),
     "caravan": Source("ISLR", "Caravan", "Purchase", "Yes"),
@@ -82,6 +84,18 @@ TABLES = {
     ),
     "titanic": Source("carData", "TitanicSurvival", "survived", "yes"),
     "wage": Source("ISLR", "Wage", "wage", 140.0, ("logwage",)),  # above so much
+    # with text: see experiments.text
+    "artworks": Source("modeldata", "tate_text", "year", 2004.0, ("id",)),
+    "films": Source("ggplot2movies", "movies", "Documentary", 1, _OTHER_GENRES),
+    "loans": Source("openintro", "loans_full_schema", "homeownership", "RENT"),
+    "strikes": Source("openintro", "birds", "effect", "Precautionary Landing"),
+    "tweets": Source(
+        "dslabs",
+        "trump_tweets",
+        "source",
+        "Twitter for Android",
+        ("id_str", "in_reply_to_user_id_str"),
+    ),
 }
 
 MODELS = {

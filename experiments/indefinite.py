@@ -18,9 +18,9 @@ from experiments.config import Experiment, Job
 from experiments.kinds import Kind, together
 from experiments.rankers import draw
 from experiments.summary import finished, markdown_table
-from pnuauc._basis import GaussianBasis
-from pnuauc._moments import Moments
-from pnuauc._risks import nu_risk
+from pnuauc.core.basis import GaussianBasis
+from pnuauc.core.moments import Moments
+from pnuauc.core.risks import nu_risk
 
 __all__ = ["INDEFINITE"]
 

@@ -59,6 +59,9 @@ KINDS = {
     "truth": "experiments.truth:TRUTH",
     "auto": "experiments.auto:AUTO",
     "everyday": "experiments.everyday:EVERYDAY",
+    "loop": "experiments.loop:LOOP",
+    "loop_proven": "experiments.loop:PROVEN",
+    "text": "experiments.text:TEXT",
 }
 
 

@@ -1,4 +1,4 @@
-"""docs/reproduction.md from the results that are there: ``python -m experiments report``.
+"""docs/lab/reproduction.md from the results that are there: ``python -m experiments report``.
 
 Numbers come from the rows; words that no row can say (what differs, why we think so) come from
 ``remarks.toml``. Other pages hold tables between ``<!-- results: NAME -->`` and ``<!-- end of
@@ -28,9 +28,10 @@ DOCS = HERE.parent / "docs"
 
 def write(config: Config, results: Path, docs: Path = DOCS) -> list[Path]:
     """Write reproduction.md, and the tables of all other pages; return what was written."""
-    target = docs / "reproduction.md"
+    target = docs / "lab" / "reproduction.md"
     _reproduction(config, results, target)
-    return [target, *(page for page in sorted(docs.glob("*.md")) if fill(page, config, results))]
+    pages = sorted([*docs.glob("*.md"), *target.parent.glob("*.md")])
+    return [target, *(page for page in pages if fill(page, config, results))]
 
 
 _BLOCK = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
@@ -72,7 +73,7 @@ def _reproduction(config: Config, results: Path, target: Path) -> None:
         remarks["conclusions"].strip(),
         *(_section(name, config, results, target, remarks) for name in _ORDER),
     ]
-    target.parent.mkdir(exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

@@ -19,10 +19,10 @@ from experiments.config import Experiment, Job
 from experiments.kinds import Kind, together
 from experiments.rankers import VALIDATION, draw, prior_of
 from experiments.summary import markdown_table, rows_by_cell
-from pnuauc._basis import MultiscaleBasis
+from pnuauc.core.basis import MultiscaleBasis
 from pnuauc.datasets import PNUSample
 from pnuauc.selection import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS, TrainedGrid, deal_folds
-from pnuauc.selection._choice import average, order_of, pick
+from pnuauc.selection.choice import average, order_of, pick
 
 __all__ = ["SELECTION"]
 

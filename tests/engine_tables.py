@@ -1,4 +1,4 @@
-"""Tables for tests of engines: partitions that count their visits and kill who reads them."""
+"""Tables for tests of engines: partitions that count their visits and kill their readers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from pnuauc import AUCClassifierCV, load_model
-from pnuauc._estimators import label_codes
-from pnuauc._sources import MemorySource
-from pnuauc._sources._matrix import FEATURES, LABEL, WEIGHT, fit_on_source, matrix_table
+from pnuauc.engines import FEATURES, LABEL, WEIGHT, fit_on_source, matrix_table
+from pnuauc.estimators import label_codes
+from pnuauc.io.sources import MemorySource
 from tests.conftest import run_tool
 
 #: Small, but every part of a fit takes part: several widths, folds, both signs of eta.
 SETTINGS = {"prior": 0.3, "n_centers": 15, "random_state": 0}
 
-slow_engines = pytest.mark.skipif(
-    not os.environ.get("PNUAUC_ENGINES"), reason="takes minutes: run make test-engines"
-)
+
+def slow_engines(test):
+    """Real clusters and sessions: a part of ``make test-all``."""
+    skip = pytest.mark.skipif(not os.environ.get("PNUAUC_ENGINES"), reason="run make test-all")
+    return pytest.mark.system(skip(test))
 
 
 def a_table(n=1200, n_labeled=90, seed=0, d=3, dtype=np.float64):

@@ -1,8 +1,9 @@
-"""A short seeded share of ``make attack``, and whether the harness itself would notice."""
+"""Tests of attack."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 import warnings
@@ -10,6 +11,7 @@ import warnings
 import numpy as np
 import pytest
 
+from attack.bombs import BOMBS, FREE_MB, TIMES, cost_of
 from attack.containers import join, split
 from attack.models import bent_model
 from attack.readers import bent_file, read_and_judge, sound_files
@@ -19,7 +21,10 @@ from attack.targets import FILE_TARGETS, sound_models
 from pnuauc.exceptions import InputError
 from pnuauc.io import load_model
 
+pytestmark = pytest.mark.system
+
 FILES = sound_files()
+
 #: Cases that once broke a promise: (file, case).
 BROKEN = [
     *(("t.csv", number) for number in (1890, 2806, 16810, 39680, 44150)),
@@ -53,7 +58,7 @@ def test_what_broke_once(name, number, tmp_path):
 
 def test_every_kind_of_table_is_attacked():
     """A format that is read is attacked, and so is every compression."""
-    from pnuauc.io._formats import COMPRESSIONS, FORMATS
+    from pnuauc.io.formats import COMPRESSIONS, FORMATS
 
     endings = [name.split(".")[1:] for name in FILES]
     assert {FORMATS[f".{first}"] for first, *_ in endings} == set(FORMATS.values())
@@ -64,7 +69,7 @@ def test_every_kind_of_table_is_attacked():
 
 def test_every_kind_of_scorer_is_attacked():
     """A kind that a model file can hold is among the models that are bent."""
-    from pnuauc.io._parts import SCORERS
+    from pnuauc.model.model import SCORERS
 
     kinds = {split(data)[0]["scorer"]["kind"] for data, _ in sound_models()}
     assert kinds == set(SCORERS)
@@ -100,6 +105,32 @@ def test_chains_for_trees_are_refused(tmp_path):
     (tmp_path / "m.pnuauc").write_bytes(join(manifest, arrays))
     with pytest.raises(InputError, match="more than 1000 levels deep"):
         load_model(tmp_path / "m.pnuauc")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("5,000 widths of Gaussians", "widths of .* longer than any fit"),
+        ("5,000 widths of kernels", "widths of .* longer than any fit"),
+        ("300,000 trees of one leaf", "more than 20,000 trees"),
+        ("30 MB of centres", "more than 20,000 centres"),
+        ("one hole 500,000 times", "not named once each"),
+        ("225,000 curves", "curves of .* longer than any fit"),
+        ("900,000 categories", "values|10,000 categories"),
+        ("150,000 columns", "values|50,000 columns"),
+        ("a command of 15 MB", "longer than any fit"),
+        ("450,000 warnings", "scores"),
+        ("10,000 categories", "scores"),
+        ("19,000 trees of one leaf", "scores"),
+    ],
+)
+def test_a_small_model_file_is_cheap_to_use(name, said):
+    """Inspected, and 300 rows scored: within a small multiple of the file, or refused."""
+    sound_models()
+    cost, size = cost_of(BOMBS[name])
+    assert re.search(said, cost.said), cost.said
+    assert cost.megabytes < FREE_MB + TIMES * size / 1e6
 
 
 def crash(number):

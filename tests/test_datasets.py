@@ -1,4 +1,4 @@
-"""Generators follow their formula; loaders read the folder; samples are disjoint and exact."""
+"""Tests of datasets."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.datasets import dump_svmlight_file
 
 from pnuauc import datasets
-from pnuauc.datasets import DENSE, GENERATORS, TEXT, load, sample_pnu
+from pnuauc.datasets import GENERATORS, load, sample_pnu
+from pnuauc.labels import read_roles
 
-FOLDER = datasets._folder(None)
-needs_data = pytest.mark.skipif(FOLDER is None, reason="no data folder (set PNUAUC_DATA)")
+
+def roles_of(s):
+    return read_roles(s.y, unlabeled_label=-1)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -53,41 +54,6 @@ def test_waveform_mean_is_the_mean_of_its_two_waves() -> None:
     assert np.abs(X[y == 0].mean(axis=0) - (h1 + 2 * h2 + h3) / 4).max() < 0.08
 
 
-@needs_data
-@pytest.mark.parametrize("name", ["twonorm", "ringnorm", "waveform"])
-def test_generators_agree_with_the_files(name: str) -> None:
-    """Class means and deviations of file and generator agree (after standardising waveform)."""
-    X, y = load(name)
-    G, z = GENERATORS[name](20_000, prior=y.mean(), random_state=0)
-    if name == "waveform":
-        G = (G - G.mean(axis=0)) / G.std(axis=0)
-    for label in (0, 1):
-        ours, theirs = G[z == label], X[y == label]
-        margin = 5 * theirs.std() / np.sqrt(len(theirs))
-        assert np.abs(ours.mean(axis=0) - theirs.mean(axis=0)).max() < margin
-        assert np.abs(ours.std(axis=0) - theirs.std(axis=0)).max() < margin
-
-
-@needs_data
-@pytest.mark.parametrize("name", DENSE)
-def test_dense_sets_load(name: str) -> None:
-    X, y = load(name.upper())
-    assert X.dtype == np.float32
-    assert X.shape[0] == len(y)
-    assert set(np.unique(y)) == {0, 1}
-
-
-@needs_data
-@pytest.mark.parametrize("name", TEXT)
-def test_text_sets_load_as_unit_rows(name: str) -> None:
-    X, y = load(name)
-    assert sparse.issparse(X)
-    assert X.shape[0] == len(y)
-    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    np.testing.assert_allclose(norms[norms > 0], 1, rtol=1e-4)
-    assert (norms > 0).mean() > 0.99
-
-
 def test_load_from_an_argument_and_from_the_environment(tmp_path, monkeypatch) -> None:
     X = np.arange(6, dtype=np.float32).reshape(3, 2)
     np.savez(tmp_path / "banana.npz", X=X, y=np.array([1, -1, 1], dtype=np.int8))
@@ -108,31 +74,6 @@ def test_load_from_an_argument_and_from_the_environment(tmp_path, monkeypatch) -
         load("magic", tmp_path / "nowhere")
     with pytest.raises(ValueError, match="There is no data set"):
         load("iris")
-
-
-def test_download_is_cached_checked_and_its_failure_explained(tmp_path, monkeypatch) -> None:
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(1, 5, size=(30, 4)).astype(float), rng.choice([-1, 1], size=30)
-    dump_svmlight_file(X, y, str(tmp_path / "cod-rna"), zero_based=False)
-    (tmp_path / "empty").mkdir()
-    monkeypatch.setenv("PNUAUC_DATA", str(tmp_path / "empty"))
-    monkeypatch.setenv("PNUAUC_CACHE", str(tmp_path / "cache"))
-    url = (tmp_path / "cod-rna").as_uri()
-    monkeypatch.setitem(datasets._SOURCES, "cod-rna", datasets._Source((url,), positive="-1"))
-    got, labels = load("cod-rna")
-    np.testing.assert_allclose(got, X)
-    np.testing.assert_array_equal(labels, y == -1)
-    (tmp_path / "cod-rna").unlink()
-    np.testing.assert_allclose(load("cod-rna")[0], X)  # from the cache
-    (tmp_path / "cache" / "cod-rna").write_text("1 1:2\n")
-    with pytest.raises(ValueError, match="checksum"):
-        load("cod-rna")
-    gone = datasets._Source(((tmp_path / "gone").as_uri(),))
-    monkeypatch.setitem(datasets._SOURCES, "w8a", gone)
-    with pytest.raises(FileNotFoundError, match="could not be downloaded"):
-        load("w8a")
-    with pytest.raises(FileNotFoundError, match="make_ringnorm"):
-        load("ringnorm")
 
 
 @settings(max_examples=60, deadline=None)

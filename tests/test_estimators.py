@@ -1,4 +1,6 @@
-"""AUCClassifier: scikit-learn's contract, the user's data, and bad input."""
+"""Tests of estimators."""
+
+from __future__ import annotations
 
 import pickle
 
@@ -11,17 +13,33 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import make_scorer, roc_auc_score
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from pnuauc import AUCClassifier, AUCClassifierCV, AutoAUCClassifier
-from pnuauc.baselines import LabeledOnly, RankSVM
+from pnuauc import AUCClassifier, AUCClassifierCV, ClassPrior
+from pnuauc.baselines import RankSVM
+from pnuauc.core.basis import GaussianBasis, MultiscaleBasis
+from pnuauc.core.risks import gamma_bar
+from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import CorrectionWarning, LabelReadingWarning, MissingRoleError
+from pnuauc.labels import read_roles
 from pnuauc.losses import LOSSES
-from pnuauc.metrics import RoleStratifiedKFold, make_auc_scorer
+from pnuauc.metrics import (
+    RoleStratifiedKFold,
+)
+
+
+def test_a_selection_on_a_stacked_table_does_not_see_its_own_rows():
+    """Noise, stacked four times: validation pairs are then as often won as lost."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(80, 4)), np.repeat([1, 0], 40)
+    model = AUCClassifierCV(risk="pn", n_centers=60, random_state=0, verbose=False)
+    model.fit(np.vstack([X] * 4), np.tile(y, 4))
+    # with copies in other folds the best candidate wins nearly every held-out pair
+    assert model.best_score_ < 0.7
+
 
 TRAINABLE = [name for name in LOSSES if name != "zero_one"]
 
@@ -32,8 +50,8 @@ def draw(seed=0, sizes=(20, 40, 300), prior=0.2, d=3, distance=1.0):
     n_p, n_n, n_u = sizes
 
     def rows(positive):
-        centre = np.where(positive, distance / 2, -distance / 2)[:, None]
-        return rng.standard_normal((len(positive), d)) + centre
+        center = np.where(positive, distance / 2, -distance / 2)[:, None]
+        return rng.standard_normal((len(positive), d)) + center
 
     hidden = np.r_[np.ones(n_p, bool), np.zeros(n_n, bool), rng.random(n_u) < prior]
     y = np.r_[np.ones(n_p, int), np.zeros(n_n, int), np.full(n_u, -1)]
@@ -47,6 +65,7 @@ def draw(seed=0, sizes=(20, 40, 300), prior=0.2, d=3, distance=1.0):
     [{}, {"loss": "logistic"}, {"basis": "identity"}, {"basis": "linear", "loss": "hinge"}],
     ids=str,
 )
+@pytest.mark.slow
 def test_check_estimator_passes_in_full(settings):
     check_estimator(AUCClassifier(prior=0.3, **settings), on_skip=None)
 
@@ -76,13 +95,13 @@ def test_auto_takes_the_roles_that_the_data_has(setting):
     assert (model.prior_ is not None) == ("u" in setting or setting == "pn")
 
 
-def test_predict_calls_the_prior_share_of_unlabelled_rows_positive():
+def test_predict_calls_the_prior_share_of_unlabeled_rows_positive():
     X, y, *_ = draw(sizes=(30, 50, 1000))
     model = AUCClassifier(prior=0.15, random_state=0).fit(X, y)
     assert np.mean(model.predict(X[y == -1]) == 1) == pytest.approx(0.15, abs=1e-9)
     np.testing.assert_array_equal(model.predict(X) == 1, model.decision_function(X) > 0)
-    labelled = AUCClassifier(risk="pn").fit(X[y >= 0], y[y >= 0])
-    assert np.mean(labelled.predict(X[y >= 0]) == 1) == pytest.approx(30 / 80)
+    labeled = AUCClassifier(risk="pn").fit(X[y >= 0], y[y >= 0])
+    assert np.mean(labeled.predict(X[y >= 0]) == 1) == pytest.approx(30 / 80)
 
 
 def test_answers_in_the_users_labels():
@@ -133,7 +152,7 @@ def test_sparse_rows_give_the_same_model(basis, dtype):
 
 
 def test_wide_identity_is_solved_without_a_square_matrix(monkeypatch):
-    from pnuauc import _design as design
+    from pnuauc.core import design
 
     X, y, *_ = draw(d=30)
     model = AUCClassifier(prior=0.2, basis="identity", risk="pu")
@@ -146,6 +165,7 @@ def test_wide_identity_is_solved_without_a_square_matrix(monkeypatch):
     np.testing.assert_allclose(from_csr.coef_, formed.coef_, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_million_columns_fit_and_predict():
     rng = np.random.default_rng(0)
     n, d, per_row = 600, 1_600_000, 40
@@ -163,7 +183,7 @@ def test_million_columns_fit_and_predict():
 
 
 def test_threads_and_blocks_do_not_change_the_model(monkeypatch):
-    from pnuauc import _rows
+    from pnuauc.core import rows as _rows
 
     X, y, X_test, _ = draw(sizes=(20, 30, 3000))
     one = AUCClassifier(prior=0.2, random_state=0).fit(X, y).decision_function(X_test)
@@ -301,18 +321,6 @@ def test_any_small_data_gives_finite_scores(n_p, n_n, n_u, d, basis, loss, eta):
     assert np.isfinite(model.decision_function(X_test)).all()
 
 
-def test_score_is_the_auc_of_labelled_rows():
-    X, y, X_test, truth = draw()
-    committee = AutoAUCClassifier(prior=0.2, cv=0, members=["kernels", "trees"], random_state=0)
-    for model in (AUCClassifier(prior=0.2), RankSVM(random_state=0), LabeledOnly(SVC()), committee):
-        model.fit(X, y)
-        scores = model.decision_function(X_test)
-        assert model.score(X_test, truth.astype(int)) == pytest.approx(roc_auc_score(truth, scores))
-        weight = np.random.default_rng(0).random(len(truth))
-        expected = roc_auc_score(truth, scores, sample_weight=weight)
-        assert model.score(X_test, truth.astype(int), weight) == pytest.approx(expected)
-
-
 @pytest.mark.filterwarnings("ignore::pnuauc.exceptions.CorrectionWarning")
 def test_an_estimated_prior_of_one_gives_no_auc():
     class Everything(BaseEstimator):
@@ -329,65 +337,6 @@ def test_an_estimated_prior_of_one_gives_no_auc():
             model.score(X, y, weight)
 
 
-@pytest.mark.parametrize("kind", [AUCClassifier, AutoAUCClassifier])
-def test_score_uses_unlabelled_rows_with_the_fitted_prior(kind):
-    X, y, *_ = draw(sizes=(20, 40, 300))
-    model = kind(prior=0.2, random_state=0).fit(X, y)
-    scores = model.decision_function(X)
-    p, n, u = (scores[y == code] for code in (1, 0, -1))
-    expected = {
-        "pu": (np.mean(p[:, None] > u) - 0.1) / 0.8,
-        "nu": (np.mean(u[:, None] > n) - 0.4) / 0.2,
-        "pn": np.mean(p[:, None] > n),
-    }
-    for name, left_out in (("pu", 0), ("nu", 1), ("pn", -1)):
-        keep = y != left_out
-        codes = np.where(y == -1, np.nan, y)[keep]
-        assert model.score(X[keep], codes) == pytest.approx(expected[name])
-        assert model.score(X[keep], codes, np.ones(keep.sum())) == pytest.approx(expected[name])
-        count = np.random.default_rng(1).integers(1, 4, keep.sum())
-        twice = model.score(X[keep].repeat(count, axis=0), codes.repeat(count))
-        assert model.score(X[keep], codes, count) == pytest.approx(twice)
-    scorer = make_auc_scorer(prior=0.2)
-    assert model.score(X, y) == pytest.approx(scorer(model, X, y))
-    assert model.score(X, y) != pytest.approx(expected["pn"])
-
-
-def test_score_of_a_ranker_without_prior_is_the_share_of_pairs_won():
-    X, y, *_ = draw()
-    keep = y != 0
-    y = np.where(y == 1, 1.0, np.nan)[keep]
-    model = RankSVM(random_state=0).fit(X[keep], y)
-    scores = model.decision_function(X[keep])
-    won = np.mean(scores[y == 1][:, None] > scores[np.isnan(y)])
-    assert model.score(X[keep], y) == pytest.approx(won)
-    assert model.score(X[keep], y, np.ones(len(y))) == pytest.approx(won)
-
-
-def test_search_without_scoring_tunes_for_auc():
-    X, y, *_ = draw(sizes=(20, 30, 100))
-    y = np.where(y == -1, np.nan, y)
-    folds = RoleStratifiedKFold(3)
-    model = AUCClassifier(prior=0.2, random_state=0, n_centers=30)
-    search = GridSearchCV(model, {"alpha": [0.01, 1.0]}, cv=folds).fit(X, y)
-    scorer = make_auc_scorer(prior=0.2)
-    told = GridSearchCV(model, {"alpha": [0.01, 1.0]}, cv=folds, scoring=scorer).fit(X, y)
-    np.testing.assert_allclose(
-        search.cv_results_["mean_test_score"], told.cv_results_["mean_test_score"]
-    )
-    assert len(cross_val_score(model, X, y, cv=folds)) == 3
-
-
-@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
-@pytest.mark.parametrize("model", [AUCClassifier(), AUCClassifierCV(n_centers=20, cv=3)], ids=str)
-def test_random_state_fixes_the_prior_too(model):
-    X, y, X_test, _ = draw(sizes=(30, 0, 300))
-    y = np.where(y == 1, 1.0, np.nan)
-    one, two = (clone(model).set_params(random_state=0).fit(X, y) for _ in range(2))
-    assert one.prior_ == two.prior_
-    np.testing.assert_array_equal(one.decision_function(X_test), two.decision_function(X_test))
-
-
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -402,3 +351,411 @@ def test_random_state_fixes_the_prior_too(model):
 def test_settings_are_checked_before_any_work(params, message):
     with pytest.raises(ValueError, match=message):
         AUCClassifier(**{"prior": 0.2, **params}).fit("no rows", "no labels")
+
+
+def rows(n_negative, seed=0):
+    X, y = make_twonorm(3000, random_state=seed)
+    s = sample_pnu(X, y, 40, n_negative, 300, 0.2, seed)
+    return s.X, read_roles(s.y, unlabeled_label=-1)
+
+
+@pytest.mark.parametrize("kind", [AUCClassifier, AUCClassifierCV])
+def test_random_state_fixes_an_estimated_prior_and_the_scores(kind):
+    X, roles = rows(0)
+    first, second, other = (
+        kind(n_centers=10, random_state=seed).fit(X, roles) for seed in (0, 0, 1)
+    )
+    assert first.prior_ == second.prior_
+    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
+    assert first.prior_ != other.prior_
+
+
+@pytest.mark.parametrize("kind", [AUCClassifier, AUCClassifierCV])
+def test_estimators_take_every_form_of_a_prior(kind):
+    X, roles = rows(40)
+    number = kind(prior=0.2, n_centers=10, random_state=0).fit(X, roles)
+    assert number.prior_estimator_ is None
+    for prior in ((0.1, 0.3), ClassPrior.from_interval(0.1, 0.3), number.class_prior_):
+        model = kind(prior=prior, n_centers=10, random_state=0).fit(X, roles)
+        assert model.prior_ == pytest.approx(0.2)
+        np.testing.assert_allclose(model.decision_function(X), number.decision_function(X))
+    estimate = ClassPrior(0.0, 0.0, 0.05, std_error=0.02, source="estimated by hand")
+    model = kind(prior=estimate, n_centers=10, random_state=0).fit(X, roles)
+    assert (model.prior_, model.class_prior_.value) == (0.01, 0.0)
+
+
+GRID = {"etas": (-0.4, 0.0, 0.6), "alphas": (0.01, 1.0), "widths": ("0.5*median", "median")}
+
+
+class FixedFolds:
+    """Row i is held out in fold i mod k, within each role."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def split(self, X, y):
+        y = np.nan_to_num(y, nan=-1)
+        place = np.empty(len(y), dtype=int)
+        for code in np.unique(y):
+            place[y == code] = np.arange(np.sum(y == code)) % self.k
+        for fold in range(self.k):
+            yield np.flatnonzero(place != fold), np.flatnonzero(place == fold)
+
+
+def half_tied(a, b):
+    """Share of pairs a > b, ties half."""
+    return np.mean((a[:, None] > b[None]) + 0.5 * (a[:, None] == b[None]))
+
+
+def literal_risks(model, X, y, prior, centers):
+    """The paper's cross-validation, candidate by candidate and pair by pair."""
+    pnpu, pnnu = gamma_bar(prior, np.sum(y == 1), np.sum(y == 0))
+    table = []
+    for params in model.cv_results_["params"]:
+        row = []
+        for train, test in FixedFolds(4).split(X, y):
+            single = AUCClassifier(
+                risk="pnu",
+                eta=params["eta"],
+                alpha=params["alpha"],
+                prior=prior,
+                basis=GaussianBasis(width=params["width"], centers=centers),
+            )
+            try:
+                single.fit(X[train], y[train])
+            except CorrectionWarning:  # warnings are errors here: no minimum, no candidate
+                row.append(np.nan)
+                continue
+            s, held = single.decision_function(X[test]), y[test]
+            p, n, u = s[held == 1], s[held == 0], s[held == -1]
+            pn = 1 - half_tied(p, n)
+            if params["eta"] >= 0:
+                other = (1 - half_tied(p, u) - prior / 2) / (1 - prior)
+                row.append((1 - pnpu) * pn + pnpu * other)
+            else:
+                other = (1 - half_tied(u, n) - (1 - prior) / 2) / prior
+                row.append((1 - pnnu) * pn + pnnu * other)
+        table.append(row)
+    table = np.array(table).T
+    table[:, np.isnan(table).any(axis=0)] = np.nan
+    return table
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_grid_equals_the_literal_method(seed):
+    X, y, X_test, _ = draw(seed, sizes=(9, 14, 60))
+    model = AUCClassifierCV("paper", prior=0.2, cv=FixedFolds(4), random_state=0, **GRID).fit(X, y)
+    centers = model.best_estimator_.basis_.centers_
+    expected = literal_risks(model, X, y, 0.2, centers)
+    found = np.array([model.cv_results_[f"split{k}_test_risk"] for k in range(4)])
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    best = model.best_params_
+    plain = AUCClassifier(
+        risk="pnu",
+        eta=best["eta"],
+        alpha=best["alpha"],
+        prior=0.2,
+        basis=GaussianBasis(width=best["width"], centers=centers),
+    ).fit(X, y)
+    for other in (plain, model.best_estimator_):
+        np.testing.assert_allclose(
+            model.decision_function(X_test), other.decision_function(X_test), rtol=1e-7, atol=1e-9
+        )
+    assert model.cv_results_["rank_test_risk"][model.best_index_] == 1
+
+
+@pytest.mark.parametrize("selection", ["paper", "average"])
+@pytest.mark.slow
+def test_blocks_and_threads_do_not_change_the_result(selection, monkeypatch):
+    from pnuauc.core import rows as _rows
+
+    X, y, X_test, _ = draw(sizes=(10, 20, 900))
+    model = AUCClassifierCV(selection, prior=0.2, random_state=0)
+    whole = clone(model).fit(X, y)
+    monkeypatch.setattr(_rows, "CACHE_BYTES", 0)  # no features kept: both passes recompute
+    for changed in ({"block_size": 37}, {"n_jobs": 2}, {"n_jobs": 3, "block_size": 101}):
+        other = clone(model).set_params(**changed).fit(X, y)
+        for key in ("mean_test_risk", "weight"):
+            np.testing.assert_allclose(whole.cv_results_[key], other.cv_results_[key], atol=1e-10)
+        a, b = whole.decision_function(X_test), other.decision_function(X_test)
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-8 * np.ptp(a))
+
+
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
+@pytest.mark.parametrize("validation", ["simple", "variance", "combined"])
+@pytest.mark.parametrize("setting", ["pn", "pu", "nu", "pnu"])
+@pytest.mark.parametrize("selection", ["paper", "average"])
+def test_every_setting_learns(setting, selection, validation):
+    X, y, X_test, truth = draw(sizes=(12, 30, 400), distance=1.5)
+    keep = np.isin(y, [{"p": 1, "n": 0, "u": -1}[letter] for letter in setting])
+    model = AUCClassifierCV(selection, prior=0.2, validation=validation, random_state=0, **GRID)
+    model.fit(X[keep], y[keep])
+    assert model.risk_ == setting
+    # 12 positives in three dimensions; the best possible is .967
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.85
+    assert 0 < model.best_score_ < 1.2
+    weights = np.array(list(model.selection_.criterion_weights.values()))
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    assert (weights >= 0).all()
+
+
+def test_average_is_the_weighted_mean_of_standardised_scores():
+    X, y, X_test, _ = draw(sizes=(10, 20, 200))
+    model = AUCClassifierCV("average", prior=0.2, temperature=2.0, random_state=0, **GRID).fit(X, y)
+    risks, noise = model.cv_results_["mean_test_risk"], model.selection_.noise
+    assert noise > 0
+    expected = np.nan_to_num(np.exp(-(risks - np.nanmin(risks)) / (2.0 * noise)))
+    expected[expected <= 1e-3] = 0
+    weights = model.cv_results_["weight"]
+    np.testing.assert_allclose(weights, expected / expected.sum(), atol=1e-12)
+    total = 0
+    for i in np.flatnonzero(weights):
+        params = model.cv_results_["params"][i]
+        single = AUCClassifier(
+            risk="pnu",
+            eta=params["eta"],
+            alpha=params["alpha"],
+            prior=0.2,
+            basis=GaussianBasis(width=params["width"], centers=model.basis_.centers_),
+        ).fit(X, y)
+        scores = single.decision_function(X_test) / single.decision_function(X).std()
+        total = total + weights[i] * scores
+    ours = model.decision_function(X_test)
+    np.testing.assert_allclose(ours - ours.mean(), total - total.mean(), atol=1e-7)
+
+
+def test_one_positive_per_fold_and_fewer():
+    for n_positive in (5, 3, 2):
+        X, y, X_test, truth = draw(sizes=(n_positive, 30, 300), distance=2.0)
+        model = AUCClassifierCV(prior=0.2, random_state=0, etas=(-0.3, 0.0)).fit(X, y)
+        assert roc_auc_score(truth, model.decision_function(X_test)) > 0.8
+        assert np.isfinite(model.best_score_)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+@pytest.mark.slow
+def test_other_losses_refit_every_candidate(loss):
+    X, y, X_test, truth = draw(sizes=(8, 12, 60), distance=2.0)
+    model = AUCClassifierCV(
+        prior=0.2, loss=loss, etas=(0.0, 0.5), alphas=(0.1,), widths=("median",), cv=2, tol=1e-5
+    ).fit(X, y)
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.9
+    assert model.n_iter_ > 1
+
+
+def test_refitting_and_the_grid_agree(monkeypatch):
+    """The matrix-free road of wide linear models against the moments, on the same folds."""
+    from pnuauc.core import design
+
+    X, y, X_test, _ = draw(sizes=(10, 20, 100), d=4)
+    settings = {"etas": (0.0, 0.5), "alphas": (0.1, 1.0), "basis": "identity", "prior": 0.2}
+    model = AUCClassifierCV("average", random_state=0, **settings)
+    grid = clone(model).fit(X, y)
+    monkeypatch.setattr(design, "MATRIX_FREE_ABOVE", 2)
+    refitted = clone(model).fit(X, y)
+    np.testing.assert_allclose(
+        grid.cv_results_["mean_test_risk"], refitted.cv_results_["mean_test_risk"], atol=1e-12
+    )
+    np.testing.assert_allclose(
+        grid.decision_function(X_test), refitted.decision_function(X_test), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_the_report_explains_the_choice():
+    X, y, *_ = draw(sizes=(10, 20, 300))
+    model = AUCClassifierCV(prior=0.2, random_state=0, **{**GRID, "etas": (-0.9, 0.0, 0.6)})
+    model.fit(X, y)
+    report = model.selection_
+    # at eta = -0.9 the risk has no minimum on these few negatives: no candidate, and told so
+    assert [p["value"] for p in report.curves["eta"]] == [0.0, 0.6]
+    assert report.n_dropped == 4
+    assert "4 of 12 candidates" in report.message
+    assert sum(p["kept"] for p in report.curves["alpha"]) == pytest.approx(1.0)
+    assert report.eta_low <= model.best_params_["eta"] <= report.eta_high
+    assert report.gain_std_error > 0
+    assert -1 <= report.rank_correlation <= 1
+    assert "unlabelled rows" in report.message
+    axes = model.plot_selection()
+    assert len(axes) == 3
+    assert set(report.to_dict()) >= {"curves", "gain", "message"}
+
+
+def test_gain_is_told_from_folds_that_did_not_choose():
+    """The definition written out: weigh without fold k, judge on fold k, for all k."""
+    X, y, *_ = draw(sizes=(10, 20, 200))
+    grid = {**GRID, "etas": (0.0, 0.3, 0.6)}
+    model = AUCClassifierCV(prior=0.2, random_state=0, temperature=0.7, **grid).fit(X, y)
+    table = model.cv_results_
+    risks = np.array([table[f"split{k}_test_risk"] for k in range(5)])
+    noise = model.selection_.noise * np.sqrt(5 / 4)
+    gains = []
+    for k in range(5):
+        rest = np.delete(risks, k, axis=0).mean(axis=0)
+        means = []
+        for among in (np.full(len(rest), True), table["param_eta"] == 0):
+            weights = among * np.exp(-(rest - rest[among].min()) / (0.7 * noise))
+            weights[weights <= 1e-3] = 0.0
+            means.append(weights @ risks[k] / weights.sum())
+        gains.append(means[1] - means[0])
+    assert model.selection_.gain == pytest.approx(np.mean(gains), abs=1e-12)
+    # Nadeau and Bengio: 1/5 + 1/4 in place of 1/5
+    error = np.std(gains, ddof=1) * np.sqrt(0.45)
+    assert model.selection_.gain_std_error == pytest.approx(error, abs=1e-12)
+
+
+class Fixed:
+    """Rows of one number are held out together."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def split(self, X, y):
+        for k in np.unique(self.place):
+            yield np.flatnonzero(self.place != k), np.flatnonzero(self.place == k)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("validation", ["simple", "variance", "combined"])
+@pytest.mark.slow
+def test_weight_of_two_equals_a_row_twice_selection(loss, validation):
+    X, y, X_test, _ = draw(sizes=(9, 12, 40))
+    rng = np.random.default_rng(0)
+    count = rng.integers(0, 4, len(y))
+    count[:21] = np.maximum(count[:21], 1)
+    place = np.arange(len(y)) % 3
+    repeated, group = np.repeat(np.arange(len(y)), count), np.repeat(place, count)
+    grid = {"etas": (0.0, 0.4), "alphas": (0.1, 1.0), "widths": ("median", "2*median")}
+    model = AUCClassifierCV(
+        validation=validation, prior=0.2, n_centers=500, loss=loss, tol=1e-10, **grid
+    )
+    one = clone(model).set_params(cv=Fixed(place)).fit(X, y, sample_weight=count)
+    two = clone(model).set_params(cv=Fixed(group)).fit(X[repeated], y[repeated])
+    tight = {"rtol": 1e-9} if loss == "squared" else {"rtol": 1e-3, "atol": 1e-4}
+    for key in ("mean_test_risk", "weight"):
+        np.testing.assert_allclose(one.cv_results_[key], two.cv_results_[key], **tight)
+    assert one.selection_.noise == pytest.approx(two.selection_.noise, rel=1e-3)
+    ours, theirs = one.decision_function(X_test), two.decision_function(X_test)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("basis", ["multiscale", PolynomialFeatures(2)], ids=str)
+def test_every_basis_of_the_plain_estimator(basis):
+    X, y, X_test, truth = draw(sizes=(15, 30, 200), distance=1.5)
+    model = AUCClassifierCV(prior=0.2, basis=basis, n_centers=20, random_state=0, **GRID).fit(X, y)
+    assert len(model.cv_results_["weight"]) == 6  # no widths to choose among
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.85
+    alone = model.best_estimator_
+    single = AUCClassifier(
+        risk="pnu", prior=0.2, basis=model._best.basis, eta=alone.eta, alpha=alone.alpha
+    )
+    assert single.basis is model._best.basis
+    assert alone.coef_.shape == model.coef_.shape
+    assert 0.8 < alone.score(X_test, truth.astype(int)) <= 1.0
+
+
+def test_the_splitters_of_metrics_fit_in():
+
+    X, y, X_test, truth = draw(sizes=(12, 20, 200), distance=1.5)
+    splitter = RoleStratifiedKFold(3, shuffle=True, random_state=0)
+    model = AUCClassifierCV(prior=0.2, cv=splitter, random_state=0, **GRID)
+    keep = y != 0
+    model.fit(X[keep], np.where(y == 1, 1, np.nan)[keep])
+    assert model.cv_results_["split2_test_risk"].shape == (4,)
+    assert roc_auc_score(truth, model.decision_function(X_test)) > 0.8
+
+
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
+@pytest.mark.slow
+def test_check_estimator_passes_in_full_selection():
+    check_estimator(AUCClassifierCV(prior=0.3, **GRID), on_skip=None)
+
+
+class Overlapping(FixedFolds):
+    def split(self, X, y):
+        for train, test in super().split(X, y):
+            yield train, np.r_[test, 0]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"selection": "best"}, "'selection' parameter of AUCClassifierCV must be"),
+        ({"validation": "auc"}, "'validation' parameter of AUCClassifierCV must be"),
+        ({"basis": "spline"}, "'basis' parameter of AUCClassifierCV must be"),
+        ({"risk": "un"}, "'risk' parameter of AUCClassifierCV must be"),
+        ({"loss": "cubic"}, "'loss' parameter of AUCClassifierCV must be"),
+        ({"n_centers": 0}, "'n_centers' parameter of AUCClassifierCV must be"),
+        ({"widths": ["wide"]}, "width must be"),
+        ({"block_size": 0}, "'block_size' parameter of AUCClassifierCV must be"),
+        ({"etas": []}, "etas must be a non-empty"),
+        ({"alphas": 0.1}, "alphas must be a non-empty"),
+        ({"widths": "median"}, "widths must be a non-empty"),
+        ({"etas": [2.0]}, "eta must be"),
+        ({"alphas": [-1.0]}, "alpha"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"cv": "five"}, "cv must be"),
+        ({"cv": Overlapping(3)}, "overlap"),
+        ({"temperature": 0}, "'temperature' parameter of AUCClassifierCV must be"),
+        ({"prior": "high"}, "prior must be a number"),
+    ],
+)
+def test_bad_settings_get_one_sentence(params, message):
+    X, y, *_ = draw(sizes=(6, 9, 40))
+    with pytest.raises(ValueError, match=message):
+        AUCClassifierCV(**{"prior": 0.2, **GRID, **params}).fit(X, y)
+    if not isinstance(params.get("cv"), Overlapping):  # all but that needs no look at the rows
+        with pytest.raises(ValueError, match=message):
+            AUCClassifierCV(**{"prior": 0.2, **GRID, **params}).fit("no rows", y)
+
+
+def test_one_labeled_row_cannot_be_validated():
+    X, y, *_ = draw(sizes=(1, 9, 40))
+    with pytest.raises(ValueError, match="at least 2 rows of each labelled class"):
+        AUCClassifierCV(prior=0.2).fit(X, y)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(2, 6), st.integers(2, 6), st.integers(5, 20), st.integers(1, 3))
+def test_any_small_data_gives_finite_scores_selection(n_p, n_n, n_u, d):
+    X, y, X_test, _ = draw(sizes=(n_p, n_n, n_u), d=d)
+    model = AUCClassifierCV(prior=0.3, cv=2, **GRID).fit(X, y)
+    assert np.isfinite(model.decision_function(X_test)).all()
+
+
+def test_engine_is_two_passes(monkeypatch):
+    """Features are made twice per row, however many candidates there are."""
+    X, y, *_ = draw(sizes=(10, 20, 300))
+    seen = []
+    from pnuauc.core import rows as _rows
+
+    monkeypatch.setattr(_rows, "CACHE_BYTES", 0)
+    original = MultiscaleBasis.scales
+
+    def counted(self, rows):
+        seen.append(rows.shape[0])
+        return original(self, rows)
+
+    monkeypatch.setattr(MultiscaleBasis, "scales", counted)
+    monkeypatch.setattr(
+        MultiscaleBasis, "features", lambda self, rows: _features(self, rows, original)
+    )
+    AUCClassifierCV("paper", prior=0.2, random_state=0).fit(X, y)
+    assert sum(seen) == 2 * len(X)
+
+
+def _features(basis, rows, scales):
+    out = [None] * basis.n_scales
+    for j, block in scales(basis, rows):
+        out[j] = block.copy()
+    return np.concatenate(out, axis=1)
+
+
+def test_score_of_a_ranker_without_prior_is_the_share_of_pairs_won():
+    X, y, *_ = draw()
+    keep = y != 0
+    y = np.where(y == 1, 1.0, np.nan)[keep]
+    model = RankSVM(random_state=0).fit(X[keep], y)
+    scores = model.decision_function(X[keep])
+    won = np.mean(scores[y == 1][:, None] > scores[np.isnan(y)])
+    assert model.score(X[keep], y) == pytest.approx(won)
+    assert model.score(X[keep], y, np.ones(len(y))) == pytest.approx(won)

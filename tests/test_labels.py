@@ -1,4 +1,6 @@
-"""Labels: every coding a user may bring is read as documented, or refused in one sentence."""
+"""Tests of labels."""
+
+from __future__ import annotations
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pnuauc import AUCClassifier, AUCClassifierCV
+from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
 from pnuauc.labels import ROLES, Roles, read_roles
 
@@ -57,7 +61,9 @@ def test_ambiguous_codings_are_announced(y, codes, word):
 
 
 P, N, U = 1, 0, -1
+
 REFUSED = "do not say which is positive"
+
 #: Values of a label column, parameters, the expected roles or the refusal.
 CODINGS = [
     ([1, 0, None], {}, [P, N, U]),
@@ -226,9 +232,6 @@ def test_any_list_is_read_or_refused(y):
     assert len(roles.classes) == 2
 
 
-# --- roles are read once --------------------------------------------------------------------------
-
-
 def test_roles_pass_through_unread() -> None:
     roles = read_roles(["fraud", None, "ok"], positive_label="fraud", negative_label="ok")
     assert read_roles(roles) is roles
@@ -264,7 +267,14 @@ def _functions_of_y():
     """Everything public that takes y, as (name, call of (X, y) that gives a comparable result)."""
     from sklearn.model_selection import GridSearchCV, cross_val_score
 
-    from pnuauc import AUCClassifier, AUCClassifierCV, AutoAUCClassifier, baselines, metrics, priors
+    from pnuauc import (
+        AutoAUCClassifier,
+        baselines,
+        priors,
+    )
+    from pnuauc import (
+        evaluation as metrics,
+    )
 
     def fitted(model):
         return lambda X, y: model.fit(X, y).decision_function(X)
@@ -329,3 +339,40 @@ def test_whatever_takes_y_takes_roles(call) -> None:
     y = np.repeat([1.0, 0.0, np.nan], [20, 20, 40])
     X = rng.standard_normal((80, 3)) + np.where(np.arange(80) < 20, 1.5, 0.0)[:, None]
     np.testing.assert_array_equal(call(X, read_roles(y)), call(X, y))
+
+
+def rows(n_negative, seed=0):
+    X, y = make_twonorm(3000, random_state=seed)
+    s = sample_pnu(X, y, 40, n_negative, 300, 0.2, seed)
+    return s.X, read_roles(s.y, unlabeled_label=-1)
+
+
+def scored_rows(strengths, n_labeled=300, n_unlabeled=3000, prior=0.3, seed=0):
+    """Columns x_j = strength_j * class + noise; roles; the hidden classes of all rows."""
+    rng = np.random.default_rng(seed)
+    classes = np.r_[np.repeat([1, 0], n_labeled), rng.random(n_unlabeled) < prior].astype(int)
+    X = np.outer(classes, strengths) + rng.normal(size=(len(classes), len(strengths)))
+    labels = np.r_[np.repeat([1.0, 0.0], n_labeled), np.full(n_unlabeled, np.nan)]
+    return X, read_roles(labels), classes
+
+
+def test_percentiles_are_places_among_the_unlabeled_rows():
+    """Many labelled positives score high: among all rows the same scores stand lower."""
+    pa = pytest.importorskip("pyarrow")
+    from pnuauc import fit_table
+
+    X, roles, _ = scored_rows([3.0], n_labeled=150, n_unlabeled=300, prior=0.05)
+    labels = [None if code == -1 else int(code) for code in roles]
+    table = pa.table({"x": X[:, 0], "y": pa.array(labels, pa.int8())})
+    quick = {"n_centers": 10, "folds": 2, "importance": False, "top": 40}
+    fit = fit_table(table, "y", prior=0.05, **quick)
+    scores = fit.model.score(table)
+    unlabeled = scores[roles.unlabeled]
+    header = fit.findings["top"]["header"]
+    shown = [row[header.index("percentile")] for row in fit.findings["top"]["rows"]]
+    top = np.sort(unlabeled)[::-1][:40]
+    places = np.array([np.mean(unlabeled <= score) for score in top])
+    unit = 100 if max(shown) > 1 else 1
+    np.testing.assert_allclose(np.array(shown) / unit, places, atol=0.01)
+    among_all = np.array([np.mean(scores <= score) for score in top])
+    assert np.abs(places - among_all).max() > 0.1  # else the test would show nothing

@@ -1,4 +1,4 @@
-"""The repository's own files agree with one another."""
+"""Tests of project."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 import pnuauc
 
 tomllib = pytest.importorskip("tomllib", reason="tomllib comes with Python 3.11")
+
 ROOT = Path(__file__).resolve().parents[1]
+
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 
 
@@ -54,26 +57,6 @@ def test_lowest_versions_are_those_admitted(monkeypatch):
     assert len(set(names)) == len(names), "two lowest versions of one package"
     for line in PYPROJECT["project"]["dependencies"]:
         assert line.replace(">=", "==") in found
-
-
-def test_named_mutants_fit_the_source():
-    """`make mutants ARGS=--named` shows that tests kill them; here, that they can be tried."""
-    config = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text())
-    assert len(config["named"]) >= 8
-    for change in config["named"]:
-        assert (ROOT / change["file"]).read_text().count(change["before"]) == 1, change["name"]
-        for test in change["tests"].split():
-            file, _, name = test.partition("::")
-            assert f"def {name}" in (ROOT / file).read_text(), test
-
-
-def test_the_page_on_mutants_is_what_their_results_say(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import mutants
-
-    config = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text())
-    page = (ROOT / "docs" / "mutants.md").read_text()
-    assert page.partition("<!-- results -->")[2].strip() == mutants.report(config).strip()
 
 
 def test_relative_links_of_the_root_files_hold():

@@ -1,10 +1,9 @@
-"""Words: options are named by the command line only, and hints reach the user."""
+"""Tests of words."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import pickle
 import re
 import warnings
 from functools import cache
@@ -13,25 +12,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from typer.main import get_command
 
 import pnuauc
 from pnuauc import AUCClassifier, auc_estimate, read_roles
 from pnuauc.baselines import RankSVM
+from pnuauc.cli.app import app
 from pnuauc.exceptions import (
     CorrectionWarning,
-    InputError,
     LabelReadingWarning,
     MissingRoleError,
     PnuaucWarning,
-    PriorNotIdentifiedError,
 )
-from pnuauc.priors import PlacementPrior
+from pnuauc.priors import EnergyDistancePrior
 
 pytest.importorskip("typer")
-from typer.main import get_command
-
-from pnuauc._cli._app import app
-from pnuauc._cli._hints import _HINTS, hints_for, with_hint
 
 SOURCES = Path(pnuauc.__file__).parent
 
@@ -65,7 +60,7 @@ def test_library_does_not_name_options():
     assert {"--prior", "--drop", "--label"} <= options()
     named = re.compile("|".join(rf"{re.escape(name)}\b" for name in sorted(options())))
     for path in SOURCES.rglob("*.py"):
-        if "_cli" in path.parts:
+        if "cli" in path.parts:
             continue
         for text in sentences(path):
             assert not named.findall(text), f"{path.relative_to(SOURCES)}: {text}"
@@ -76,7 +71,7 @@ def test_library_does_not_name_options():
 def test_choices_are_named_in_the_help_and_refused_before_any_file_is_read():
     from typer.testing import CliRunner
 
-    from pnuauc.metrics._estimate import METHODS
+    from pnuauc.evaluation.estimate import METHODS
     from pnuauc.priors import PRIORS
 
     helped = {name: command.params for name, command in commands().items()}
@@ -99,9 +94,7 @@ DOCS = SOURCES.parents[1] / "docs"
 @pytest.mark.skipif(not DOCS.is_dir(), reason="the documentation is not beside the sources")
 def test_documentation_names_options_and_commands_that_exist():
     others = {"--install-completion", "--help", "--version"}
-    pages = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
-    pages.remove(DOCS / "reproduction.md")  # about the experiments
-    for page in pages:
+    for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
         text = page.read_text(encoding="utf-8")
         for line in text.splitlines():
             if any(
@@ -120,23 +113,6 @@ def test_documentation_names_options_and_commands_that_exist():
     assert options() <= told, f"docs/cli.md does not name {sorted(options() - told)}"
 
 
-def test_hints_name_options_that_exist():
-    for hint in _HINTS.values():
-        named = re.findall(r"--[a-z-]+", hint)
-        assert set(named) <= options()
-
-
-@pytest.mark.parametrize("kind", [InputError, MissingRoleError, PriorNotIdentifiedError])
-def test_an_error_knows_what_it_is_about(kind):
-    error = kind("No  prior\nhere.", about="prior")
-    assert str(error) == "No  prior here."  # one line, whatever a file's name or cell holds
-    assert with_hint(error) == f"No prior here. {_HINTS['prior']}"
-    again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.about) == (str(error), "prior")
-    assert with_hint(kind("Plain.")) == "Plain."
-    assert with_hint(kind("Odd.", about="something else")) == "Odd."
-
-
 def test_warnings_name_the_line_that_called_the_package():
     rng = np.random.default_rng(0)
     X, codes = rng.standard_normal((120, 2)), np.repeat([1, -1], [20, 100])
@@ -144,7 +120,7 @@ def test_warnings_name_the_line_that_called_the_package():
     same = np.random.default_rng(1).standard_normal((160, 3))  # one law: no prior can be told
     three = np.repeat([1.0, 0.0, np.nan], [30, 30, 100])
     stopped = AUCClassifier(prior=0.2, loss="logistic", max_iter=1, random_state=0)
-    doubted = PlacementPrior(on_unidentified="warn", random_state=0)
+    doubted = EnergyDistancePrior(on_unidentified="warn", random_state=0)
     for warned, call in (
         (LabelReadingWarning, lambda: read_roles(codes)),
         (LabelReadingWarning, lambda: auc_estimate(codes, X[:, 0], 0.1)),
@@ -152,7 +128,6 @@ def test_warnings_name_the_line_that_called_the_package():
         (LabelReadingWarning, lambda: RankSVM(pairs="pn", random_state=0).fit(X, codes)),
         (CorrectionWarning, lambda: AUCClassifier(prior=0.9, random_state=0).fit(X, missing)),
         (ConvergenceWarning, lambda: stopped.fit(same, three)),
-        (PnuaucWarning, lambda: AUCClassifier(random_state=0).fit(same, three)),
         (PnuaucWarning, lambda: doubted.fit(same, three)),
     ):
         with warnings.catch_warnings(record=True) as caught:
@@ -161,11 +136,3 @@ def test_warnings_name_the_line_that_called_the_package():
                 call()
         assert any(issubclass(w.category, warned) for w in caught)
         assert {w.filename for w in caught} == {__file__}
-
-
-def test_doubts_of_findings_have_hints():
-    quiet = {"labels": {"announcement": None}, "prior": {"doubt": None}}
-    assert hints_for(quiet) == []
-    assert hints_for({"labels": {"announcement": None}, "prior": None}) == []
-    doubtful = {"labels": {"announcement": "x"}, "prior": {"doubt": "y"}, "leaks": ["z"]}
-    assert hints_for(doubtful) == [_HINTS["labels"], _HINTS["prior"], _HINTS["drop"]]

@@ -10,13 +10,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pnuauc._committee import AutoAUCClassifier
-    from pnuauc._estimators import AUCClassifier
-    from pnuauc._estimators_cv import AUCClassifierCV
-    from pnuauc._prior import ClassPrior
-    from pnuauc.io import load_model
+    from pnuauc.committee import AutoAUCClassifier
+    from pnuauc.estimators import AUCClassifier, AUCClassifierCV
+    from pnuauc.evaluation import auc_estimate, compare_auc, make_auc_scorer
     from pnuauc.labels import read_roles
-    from pnuauc.metrics import auc_estimate, compare_auc, make_auc_scorer
+    from pnuauc.model.files import load_model
+    from pnuauc.prior import ClassPrior
+    from pnuauc.review import Review, monitor_table
     from pnuauc.tables import evaluate_table, fit_table
 
 __version__ = "0.1.0"
@@ -26,6 +26,7 @@ __all__ = [
     "AUCClassifierCV",
     "AutoAUCClassifier",
     "ClassPrior",
+    "Review",
     "__version__",
     "auc_estimate",
     "compare_auc",
@@ -33,21 +34,24 @@ __all__ = [
     "fit_table",
     "load_model",
     "make_auc_scorer",
+    "monitor_table",
     "read_roles",
 ]
 
 #: Where each name lives.
 _HOMES = {
-    "AUCClassifier": "pnuauc._estimators",
-    "AUCClassifierCV": "pnuauc._estimators_cv",
-    "AutoAUCClassifier": "pnuauc._committee",
-    "ClassPrior": "pnuauc._prior",
+    "AUCClassifier": "pnuauc.estimators",
+    "AUCClassifierCV": "pnuauc.estimators",
+    "AutoAUCClassifier": "pnuauc.committee",
+    "ClassPrior": "pnuauc.prior",
+    "Review": "pnuauc.review",
     "auc_estimate": "pnuauc.metrics",
     "compare_auc": "pnuauc.metrics",
     "evaluate_table": "pnuauc.tables",
     "fit_table": "pnuauc.tables",
     "load_model": "pnuauc.io",
     "make_auc_scorer": "pnuauc.metrics",
+    "monitor_table": "pnuauc.review",
     "read_roles": "pnuauc.labels",
 }
 

@@ -8,7 +8,7 @@ import sys
 if sys.path and sys.path[0] in ("", os.getcwd()):
     del sys.path[0]
 
-from pnuauc._cli import main
+from pnuauc.cli import main
 
 if __name__ == "__main__":
     main()

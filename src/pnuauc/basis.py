@@ -1,5 +1,11 @@
 """Feature maps phi as scikit-learn transformers, for ``basis=`` of the estimators."""
 
-from pnuauc._basis import BASES, GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
+from pnuauc.core.basis import (
+    BASES,
+    GaussianBasis,
+    IdentityBasis,
+    LinearKernelBasis,
+    MultiscaleBasis,
+)
 
 __all__ = ["BASES", "GaussianBasis", "IdentityBasis", "LinearKernelBasis", "MultiscaleBasis"]

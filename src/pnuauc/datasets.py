@@ -160,7 +160,7 @@ def make_waveform(
     rng = check_random_state(random_state)
     y = _draw_labels(n_samples, prior, rng)
     i = np.arange(1, 22)
-    h = np.array([np.maximum(6.0 - np.abs(i - centre), 0) for centre in (11, 15, 7)])
+    h = np.array([np.maximum(6.0 - np.abs(i - center), 0) for center in (11, 15, 7)])
     first, second = np.array([[0, 1], [1, 2], [0, 2]]).T
     kind = np.where(y == 1, 2, rng.randint(0, 2, size=n_samples))
     u = rng.uniform(size=(n_samples, 1))
@@ -174,7 +174,7 @@ def make_banana(
     """Two interleaved crescents: (cos t, sin t) and (1 - cos t, 1/2 - sin t), t ~ U(0, pi).
 
     Each point gets N(0, noise^2 I). A banana-*like* set: the IDA file's own generator is not
-    published, so this one has its shape (two curved classes that overlap), not its law.
+    published, so this one has its shape (two curved classes that overlap), not its distribution.
     Parameters as in :func:`make_twonorm`.
     """
     rng = check_random_state(random_state)
@@ -304,10 +304,10 @@ def _load_dense(where: Path, key: str) -> tuple[NDArray[np.float32], NDArray[np.
 def _load_text(where: Path, key: str, stems: list[str], labels: str) -> tuple[Any, Any]:
     X = sparse.vstack([sparse.load_npz(where / f"{stem}.npz") for stem in stems], format="csr")
     y = (np.load(where / f"{labels}.npy", allow_pickle=False) > 0).astype(np.int8)
-    return _normalise_text(X, key), y
+    return _normalize_text(X, key), y
 
 
-def _normalise_text(X: Any, key: str) -> Any:
+def _normalize_text(X: Any, key: str) -> Any:
     X = sparse.csr_matrix(X)  # a copy: normalising must not write into a cached array
     if X.dtype.kind != "f":
         X = X.astype(np.float32)
@@ -319,7 +319,7 @@ def _normalise_text(X: Any, key: str) -> Any:
 def _fetch(key: str) -> tuple[Any, NDArray[np.int8]]:
     source = _SOURCES.get(key)
     if source is None:
-        instead = f"; make_{key} draws from the same law" if key in GENERATORS else ""
+        instead = f"; make_{key} draws from the same distribution" if key in GENERATORS else ""
         raise FileNotFoundError(
             f"The data set {key} is in no data folder and no download of it is known: set "
             f"PNUAUC_DATA to the folder that holds {key}.npz{instead}."
@@ -336,7 +336,7 @@ def _fetch(key: str) -> tuple[Any, NDArray[np.int8]]:
         ) from error
     y = _binary(labels, source.positive)
     if key in TEXT:
-        return _normalise_text(X, key), y
+        return _normalize_text(X, key), y
     dense: Any = X.toarray() if hasattr(X, "toarray") else X
     return dense.astype(np.float32), y
 
@@ -530,10 +530,10 @@ def _hidden_positives(
     raise ValueError(f'unlabeled_draw must be "exact" or "binomial", got {unlabeled_draw!r}.')
 
 
-def _require_rows(label: str, available: int, labelled: int, hidden: int) -> None:
-    if available < labelled + hidden:
+def _require_rows(label: str, available: int, labeled: int, hidden: int) -> None:
+    if available < labeled + hidden:
         raise ValueError(
-            f"The set has {available} {label} rows but {labelled} labelled and {hidden} unlabelled "
+            f"The set has {available} {label} rows but {labeled} labelled and {hidden} unlabelled "
             "ones are asked for: ask for fewer rows, or another prior (rows are not drawn twice)."
         )
 
@@ -546,8 +546,8 @@ def _scaled(train: Any, test: Any, scale: str) -> tuple[Any, Any]:
     if sparse.issparse(train):
         raise ValueError(f'scale="{scale}" would fill a sparse matrix; use scale="none".')
     if scale == "standard":
-        centre, width = train.mean(axis=0, dtype=float), train.std(axis=0, dtype=float)
+        center, width = train.mean(axis=0, dtype=float), train.std(axis=0, dtype=float)
     else:
-        centre, width = train.min(axis=0), np.ptp(train, axis=0)
+        center, width = train.min(axis=0), np.ptp(train, axis=0)
     width = np.where(width > 0, width, 1.0)
-    return (train - centre) / width, (test - centre) / width
+    return (train - center) / width, (test - center) / width

@@ -50,7 +50,7 @@ class MissingRoleError(_RequestError):
 
 
 class PriorNotIdentifiedError(_RequestError):
-    """The data cannot tell the share of positives among the unlabelled rows."""
+    """The share of positives among the unlabelled rows cannot be estimated from the data."""
 
 
 class PriorRefutedError(_RequestError):

@@ -13,11 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pnuauc._label_column import as_column, as_list, distinct, refuse_calibration
-from pnuauc._label_words import PLAIN, nearest, word_role
-from pnuauc._role_counts import Counted
-from pnuauc._shown import few
-from pnuauc._warn import warn
+from pnuauc._utils.extras import warn
+from pnuauc._utils.label_values import (
+    PLAIN,
+    Counted,
+    as_column,
+    as_list,
+    distinct,
+    nearest,
+    refuse_calibration,
+    word_role,
+)
+from pnuauc._utils.show import few
 from pnuauc.exceptions import InputError, LabelReadingWarning, MissingRoleError
 
 __all__ = ["NEGATIVE", "POSITIVE", "ROLES", "UNLABELED", "Role", "Roles", "read_roles"]
@@ -49,7 +56,7 @@ _HOW = "name the positive, negative or unlabelled label to say otherwise"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Roles(Counted):
-    """Who is who among the rows.
+    """The role of each row: positive, negative or unlabelled.
 
     Attributes
     ----------

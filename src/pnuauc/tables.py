@@ -10,13 +10,14 @@ from typing import Any
 
 from joblib import effective_n_jobs
 
-from pnuauc._report import headline, summary_rows, to_html, to_json, to_text
-from pnuauc._shown import html_table
-from pnuauc._sources import FileSource
-from pnuauc._study import ColumnRoles, FitSettings, LabelCodes, Study, fit_study
-from pnuauc._study import evaluate_table as _evaluate
-from pnuauc.io import TableModel, save_model
-from pnuauc.io._writing import write_text
+from pnuauc._utils.show import html_table
+from pnuauc.io.sources import FileSource
+from pnuauc.io.write import write_text
+from pnuauc.model.files import save_model
+from pnuauc.model.model import TableModel
+from pnuauc.report import headline, summary_rows, to_html, to_json, to_text
+from pnuauc.study import ColumnRoles, FitSettings, LabelCodes, Study, fit_study
+from pnuauc.study import evaluate_table as _evaluate
 
 __all__ = ["FitSettings", "TableFit", "evaluate_table", "fit_table"]
 
@@ -60,10 +61,10 @@ class TableFit:
     def __repr__(self) -> str:
         labels = self.findings["labels"]
         auc = self.findings.get("auc")
-        told = "AUC not estimated" if auc is None else f"AUC {auc['value']:.3f}"
+        quality = "AUC not estimated" if auc is None else f"AUC {auc['value']:.3f}"
         return (
             f"TableFit({labels['positive']} positive, {labels['negative']} negative, "
-            f"{labels['unlabeled']} unlabelled rows, {told})"
+            f"{labels['unlabeled']} unlabelled rows, {quality})"
         )
 
     def _repr_html_(self) -> str:
@@ -80,6 +81,7 @@ def fit_table(
     ids: Sequence[str] = (),
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    embedding: Sequence[str] = (),
     positive_label: Any = None,
     negative_label: Any = None,
     unlabeled_label: Any = None,
@@ -96,7 +98,8 @@ def fit_table(
     label : str
         Column of labels: 1 positive, 0 negative, missing unlabelled.
     ids, drop, categorical : names of columns
-        That name rows; that are left out; that hold codes although they are numbers.
+        Columns that identify rows; columns to leave out; numeric columns that hold codes.
+    embedding : what the names of columns that are one vector begin with: "e" for e0, e1, ...
     positive_label, negative_label, unlabeled_label : value or list of values, optional
         As in :func:`pnuauc.read_roles`.
     prior : float, (low, high), or "auto", optional
@@ -125,6 +128,7 @@ def fit_table(
         tuple(_names(drop)),
         tuple(_names(categorical)),
         LabelCodes(positive_label, negative_label, unlabeled_label),
+        embedding=tuple(_names(embedding)),
     )
     given = None if isinstance(prior, str) and prior == "auto" else prior
     chosen = FitSettings(prior=given, **settings)
@@ -152,7 +156,7 @@ def evaluate_table(
     data : pandas, polars or pyarrow frame, or files as in :func:`fit_table`
     label : str
         Column of labels: 1 positive, 0 negative, missing unlabelled.
-    scores : str, or one or two of them
+    scores : str, or several of them
         Columns of scores, higher for positives.
     prior : float, (low, high), or "auto", optional
         Share of positives among the unlabelled rows. "auto" estimates it from the scores; None
@@ -166,7 +170,8 @@ def evaluate_table(
     Returns
     -------
     dict
-        ``labels``, ``prior``, ``scores`` (by column), ``comparison``, ``warnings``.
+        ``labels``, ``prior``, ``scores`` (by column), ``comparisons`` (every pair of columns,
+        ``p_adjusted`` for their number), ``comparison`` (of just two columns), ``warnings``.
     """
     automatic = isinstance(prior, str) and prior == "auto"
     return _evaluate(

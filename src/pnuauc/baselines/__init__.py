@@ -4,19 +4,18 @@
 folds; ``BASELINES[name].make(seed)`` the bare estimator.
 """
 
-from pnuauc.baselines._entropy_auc import EntropyAUC
-from pnuauc.baselines._everyday import (
+from pnuauc.baselines.entropy import EntropyAUC, GenerativeAUC
+from pnuauc.baselines.everyday import (
+    SAMULT,
     BaggingPU,
     ElkanNoto,
     LabeledOnly,
     PositiveVsUnlabeled,
     SemiSupervised,
 )
-from pnuauc.baselines._generative_auc import GenerativeAUC
-from pnuauc.baselines._rank_svm import RankSVM
-from pnuauc.baselines._registry import BASELINES, Baseline
-from pnuauc.baselines._samult import SAMULT
-from pnuauc.baselines._ss_rank_boost import SSRankBoost
+from pnuauc.baselines.rank_svm import RankSVM
+from pnuauc.baselines.registry import BASELINES, Baseline
+from pnuauc.baselines.ss_rank_boost import SSRankBoost
 
 __all__ = [
     "BASELINES",

@@ -1,6 +1,5 @@
 """Fit and evaluate tables that Dask holds in partitions: ``pip install 'pnuauc[dask]'``."""
 
-from pnuauc.dask._estimator import DaskAUCClassifierCV
-from pnuauc.dask._metrics import auc_estimate, compare_auc
+from pnuauc.dask.estimator import DaskAUCClassifierCV, auc_estimate, compare_auc
 
 __all__ = ["DaskAUCClassifierCV", "auc_estimate", "compare_auc"]

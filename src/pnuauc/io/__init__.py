@@ -1,10 +1,20 @@
-"""Tables in, scores out, models in and out, safely."""
+"""Tables in, scores out, models in and out, safely.
 
-from pnuauc.io._encoder import TableEncoder
-from pnuauc.io._model import TableModel
-from pnuauc.io._modelfile import load_model, save_model
-from pnuauc.io._scoring import OutputChoice, ScoreSummary, score_file
-from pnuauc.io._tables import ReadOptions, as_table, read_table
+The names of models live in :mod:`pnuauc.model` and are loaded when asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pnuauc.io.encode import TableEncoder
+from pnuauc.io.readers import ReadOptions, as_table, read_table
+
+if TYPE_CHECKING:
+    from pnuauc.model.files import load_model, save_model
+    from pnuauc.model.model import TableModel
+    from pnuauc.model.scoring import OutputChoice, ScoreSummary, score_file
 
 __all__ = [
     "OutputChoice",
@@ -18,3 +28,18 @@ __all__ = [
     "save_model",
     "score_file",
 ]
+
+_HOMES = {
+    "OutputChoice": "scoring",
+    "ScoreSummary": "scoring",
+    "TableModel": "model",
+    "load_model": "files",
+    "save_model": "files",
+    "score_file": "scoring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pnuauc.io' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"pnuauc.model.{_HOMES[name]}"), name)

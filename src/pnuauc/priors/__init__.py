@@ -7,25 +7,19 @@ All share one interface: ``fit(X, y)`` -> ``estimate_`` (a :class:`ClassPrior`),
 
 from __future__ import annotations
 
-from pnuauc._prior import ClassPrior, read_prior
-from pnuauc.priors._base import BasePrior
-from pnuauc.priors._belief import Beta
-from pnuauc.priors._conversion import prior_in_population, prior_in_unlabeled
-from pnuauc.priors._energy import EnergyDistancePrior
-from pnuauc.priors._matching import PearsonPrior, PenalizedL1Prior
-from pnuauc.priors._placement import PlacementPrior
-from pnuauc.priors._quantification import EMPrior, HellingerPrior
-from pnuauc.priors._resolve import PRIORS, default_prior
+from pnuauc.prior import ClassPrior, read_prior
+from pnuauc.priors.base import BasePrior, Beta, prior_in_population, prior_in_unlabeled
+from pnuauc.priors.energy import EnergyDistancePrior
+from pnuauc.priors.matching import PenalizedL1Prior
+from pnuauc.priors.placement import PlacementPrior
+from pnuauc.priors.resolve import PRIORS, default_prior
 
 __all__ = [
     "PRIORS",
     "BasePrior",
     "Beta",
     "ClassPrior",
-    "EMPrior",
     "EnergyDistancePrior",
-    "HellingerPrior",
-    "PearsonPrior",
     "PenalizedL1Prior",
     "PlacementPrior",
     "default_prior",

@@ -1,8 +1,8 @@
 """Model selection: folds by role, grids, validation of many candidates at once."""
 
-from pnuauc.selection._choice import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS, SelectionReport
-from pnuauc.selection._folds import FoldedRows, deal_folds
-from pnuauc.selection._grid import ChosenModel, TrainedGrid
+from pnuauc.selection.choice import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS, SelectionReport
+from pnuauc.selection.folds import FoldedRows, deal_folds
+from pnuauc.selection.grid import ChosenModel, TrainedGrid
 
 __all__ = [
     "PAPER_ALPHAS",

@@ -6,9 +6,10 @@ Names are loaded when they are asked for: without pyspark, that is the error.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from pnuauc._utils.extras import need
+
 if TYPE_CHECKING:
-    from pnuauc.spark._estimator import SparkAUCClassifierCV, SparkAUCModel
-    from pnuauc.spark._evaluator import SparkAUCEvaluator
+    from pnuauc.spark.estimator import SparkAUCClassifierCV, SparkAUCEvaluator, SparkAUCModel
 
 __all__ = ["SparkAUCClassifierCV", "SparkAUCEvaluator", "SparkAUCModel"]
 
@@ -16,5 +17,5 @@ __all__ = ["SparkAUCClassifierCV", "SparkAUCEvaluator", "SparkAUCModel"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'pnuauc.spark' has no attribute {name!r}")
-    home = "_evaluator" if name == "SparkAUCEvaluator" else "_estimator"
-    return getattr(importlib.import_module(f"pnuauc.spark.{home}"), name)
+    need("pyspark.ml", "spark")
+    return getattr(importlib.import_module("pnuauc.spark.estimator"), name)

@@ -1,0 +1,228 @@
+"""What the competitors share: reading labels, scores and thresholds, a solver.
+
+Nothing in here is a competitor, and nothing outside this folder imports it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from pnuauc._utils.arrays import Floats, finite, read_rows
+from pnuauc._utils.extras import warn
+from pnuauc.core import pairs
+from pnuauc.core.basis import make_basis
+from pnuauc.core.design import MATRIX_FREE_ABOVE, Design, block_scores, upper_threshold
+from pnuauc.core.losses import Loss
+from pnuauc.core.risks import Part, Risk, Term
+from pnuauc.core.solvers import Minimum, PartAt, minimize, warn_of_limit
+from pnuauc.estimators import AUCScoreMixin, read_training_rows
+from pnuauc.exceptions import LabelReadingWarning
+from pnuauc.labels import NEGATIVE, UNLABELED, Roles
+
+__all__ = [
+    "ByRole",
+    "Coordinates",
+    "LinearRanker",
+    "Ranker",
+    "fit_in_stages",
+    "pair_curvature",
+    "pair_gradient",
+]
+
+ByRole = dict[str, Floats]
+#: Scores by role -> value and gradient by role.
+Objective = Callable[[ByRole], tuple[float, ByRole]]
+
+#: Up to this many pairs a table of all pairs is faster than the engines that avoid it.
+DIRECT_PAIRS = 2**16
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Ranker(AUCScoreMixin, BaseEstimator):
+    """scores, then ``decision_function`` = scores + intercept_ and ``predict`` by its sign.
+
+    A subclass gives ``fit`` and ``_scores(X)`` for validated rows.
+    """
+
+    # scikit-learn reads the parameters from the __init__ that dataclass writes
+    positive_label: Any = None
+    negative_label: Any = None
+    unlabeled_label: Any = None
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Floats:
+        """Scores of validated rows, shape (n,)."""
+
+    def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
+        """Validated rows and roles; remembers the classes."""
+        X, roles, _ = read_training_rows(self, X, y, None)
+        self.classes_ = roles.classes
+        return X, roles
+
+    def _read_classes(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
+        """As ``_read`` for methods that need both classes.
+
+        Without one negative row the unlabelled rows are taken for negatives, as people do, and a
+        :class:`LabelReadingWarning` says so. y in {-1, 1} gets its classic meaning that way.
+        """
+        X, roles = self._read(X, y)
+        if roles.n_unlabeled and not roles.n_negative:
+            warn(
+                f"{type(self).__name__} needs negative rows and there are none: the "
+                f"{roles.n_unlabeled} unlabelled rows are taken for negatives.",
+                LabelReadingWarning,
+            )
+            codes = np.where(roles.codes == UNLABELED, NEGATIVE, roles.codes).astype(np.int8)
+            roles = Roles(codes, roles.positive_label, roles.negative_label)
+        roles.require("positive", "negative", purpose=type(self).__name__)
+        return X, roles
+
+    def _set_threshold(self, high: Floats, low: Floats) -> None:
+        """Cut the pooled training scores so that as many lie above as there are ``high`` rows.
+
+        AUC says nothing about thresholds and these methods know no prior, so the training rows'
+        own share is all there is to go by.
+        """
+        share = len(high) / (len(high) + len(low))
+        self.intercept_ = -upper_threshold(np.concatenate([high, low]), share)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Score + intercept_, shape (n,): higher means more likely positive."""
+        check_is_fitted(self)
+        X = read_rows(self, X, reset=False)
+        return finite(np.asarray(self._scores(X) + self.intercept_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class labels: positive where ``decision_function`` is above zero."""
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.intp)]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearRanker(Ranker):
+    """score(x) = coef_'phi(x) with a basis phi of :mod:`pnuauc.core.basis`."""
+
+    basis: Any = "gaussian"
+    n_centers: int = 200
+    width: float | str = "median"
+    alpha: float = 0.1
+    random_state: Any = None
+    basis_: Any = field(init=False)
+    coef_: Floats = field(init=False)
+    n_iter_: int = field(init=False)
+
+    def _make_basis(self, X: Any, roles: Roles) -> Any:
+        self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state).fit(X)
+        return self.basis_
+
+    def _scores(self, X: Any) -> Floats:
+        return block_scores(X, self.basis_, self.coef_)
+
+
+def pair_gradient(loss: Loss, a: Floats, b: Floats) -> tuple[float, Floats, Floats]:
+    """(R, dR/da, dR/db) of R = mean_ij l(a_i - b_j); a table for few pairs, else pairs' engines."""
+    if a.size * b.size > DIRECT_PAIRS or not loss.differentiable:
+        return pairs.between_gradient(loss, a, b)
+    value, slope = loss.value_and_derivative(a[:, None] - b)
+    n = float(value.size)
+    return float(value.sum()) / n, slope.sum(axis=1) / n, -slope.sum(axis=0) / n
+
+
+class Coordinates:
+    """w = T v with T'(curvature + 2 alpha I)T = I.
+
+    Kernels' features are nearly collinear and plain L-BFGS crawls along their valleys; in v all
+    directions are alike and a few dozen steps do.
+
+    Parameters
+    ----------
+    curvature : ndarray, shape (b, b), or None
+        Rough second derivative of an objective in w; None leaves the coordinates alone.
+    alpha : float
+    """
+
+    def __init__(self, curvature: Floats | None, alpha: float) -> None:
+        self._lower = self._inverse = None
+        if curvature is not None:
+            system = curvature + 0.0
+            # the tiny share of the trace keeps Cholesky alive when alpha is next to nothing
+            tiny = 1e-10 * np.trace(curvature) / len(system)
+            system.flat[:: len(system) + 1] += 2.0 * alpha + tiny
+            self._lower = linalg.cholesky(system, lower=True, check_finite=False)
+            # inverted once: a triangular solve per step would cost more than the step itself
+            self._inverse = linalg.lapack.dtrtri(self._lower, lower=1)[0]
+
+    def to_w(self, v: Floats) -> Floats:
+        return v if self._inverse is None else self._inverse.T @ v
+
+    def from_w(self, w: Floats) -> Floats:
+        return w if self._lower is None else self._lower.T @ w
+
+    def gradient(self, gradient: Floats) -> Floats:
+        """Gradient in w -> gradient in v."""
+        return gradient if self._inverse is None else self._inverse @ gradient
+
+
+def minimize_scores(
+    objective: Objective,
+    design: Design,
+    alpha: float,
+    start: Floats,
+    coordinates: Coordinates,
+    max_iter: int,
+    tol: float,
+) -> Minimum:
+    """argmin_w objective(scores of w) + alpha |w|^2 by L-BFGS in the given coordinates.
+
+    Parameters
+    ----------
+    objective : callable, scores by role -> (value, gradient by role)
+    start : ndarray, shape (b,)
+    max_iter, tol : limits of iterations and of the largest gradient entry in these coordinates
+    """
+
+    def parts_at(v: Floats) -> list[PartAt]:
+        w = coordinates.to_w(v)
+        value, gradient = objective(design.scores(w))
+        value += alpha * float(w @ w)
+        slope = coordinates.gradient(design.pullback(gradient) + 2.0 * alpha * w)
+        return [PartAt(1.0, value, slope, True)]
+
+    found = minimize(parts_at, coordinates.from_w(start), 0.0, max_iter, tol)
+    return replace(found, coef=coordinates.to_w(found.coef))
+
+
+def pair_curvature(design: Design, low: str, second: float) -> Floats | None:
+    """Second derivative in w, shape (b, b), of a loss with l'' = second on pairs of P and ``low``.
+
+    None where there are too many features for a matrix.
+    """
+    if design.n_features > MATRIX_FREE_ABOVE:
+        return None
+    risk = Risk("pairs", (Part("pairs", second, (Term(1.0, "P", low),)),))
+    return np.asarray(risk.quadratic_form(design.only(f"P{low}").moments()).quadratic)
+
+
+def fit_in_stages(
+    ranker: Any, stages: Iterable[tuple[Objective, Design]], coordinates: Coordinates
+) -> None:
+    """``coef_`` and ``n_iter_``: each objective in turn, started from the minimum of the last."""
+    ranker.n_iter_ = 0
+    for objective, design in stages:
+        start = ranker.coef_ if ranker.n_iter_ else np.zeros(design.n_features)
+        found = minimize_scores(
+            objective, design, ranker.alpha, start, coordinates, ranker.max_iter, ranker.tol
+        )
+        ranker.coef_ = found.coef
+        ranker.n_iter_ += found.n_iter
+    if not found.converged:
+        warn_of_limit(ranker.n_iter_, ranker.tol)

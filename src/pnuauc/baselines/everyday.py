@@ -1,0 +1,300 @@
+"""Common practice as thin wrappers of scikit-learn and pulearn, and SAMULT."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_random_state
+
+from pnuauc._utils.arrays import Floats, Indices
+from pnuauc._utils.extras import need
+from pnuauc.baselines.common import LinearRanker, Ranker
+from pnuauc.core.design import Design
+from pnuauc.core.risks import Part, Risk, Term
+from pnuauc.core.solvers import solve_ridge
+from pnuauc.labels import NEGATIVE, POSITIVE, Roles
+
+__all__ = [
+    "SAMULT",
+    "BaggingPU",
+    "ElkanNoto",
+    "LabeledOnly",
+    "PositiveVsUnlabeled",
+    "SemiSupervised",
+    "samult_risk",
+]
+
+# Common practice, reading the same labels: thin wrappers around scikit-learn and pulearn.
+
+
+_DRAWS = 50
+
+
+@dataclass(eq=False, repr=False)
+class _Wrapper(Ranker):
+    """Fits ``estimator_`` to what a subclass makes of the roles; scores come from it."""
+
+    estimator: Any = None
+    estimator_: Any = field(init=False)
+
+    def _base(self, default: Any) -> Any:
+        return default if self.estimator is None else clone(self.estimator)
+
+    def _scores(self, X: Any) -> Floats:
+        if hasattr(self.estimator_, "decision_function"):
+            return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
+        column = int(np.flatnonzero(self.estimator_.classes_ == POSITIVE)[0])
+        return np.asarray(self.estimator_.predict_proba(X)[:, column], dtype=np.float64) - 0.5
+
+
+class LabeledOnly(_Wrapper):
+    """``estimator`` fitted to the labelled rows, P as 1 and N as 0; unlabelled rows are left out.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, default=LogisticRegression()
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+
+    Attributes
+    ----------
+    estimator_ : the fitted classifier
+    """
+
+    def fit(self, X: Any, y: ArrayLike) -> LabeledOnly:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+        X, roles = self._read_classes(X, y)
+        rows = np.sort(np.concatenate([roles.positive, roles.negative]))
+        base = self._base(LogisticRegression())
+        self.estimator_ = base.fit(X[rows], roles.codes[rows].astype(int))
+        self.intercept_ = 0.0  # a classifier has its own threshold
+        return self
+
+
+class SemiSupervised(_Wrapper):
+    """A scikit-learn semi-supervised classifier, given all rows with U coded as -1.
+
+    Parameters
+    ----------
+    estimator : classifier that reads -1 as unlabelled, default=LabelSpreading(kernel="knn")
+        For example ``SelfTrainingClassifier(LogisticRegression())``.
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+
+    Attributes
+    ----------
+    estimator_ : the fitted classifier
+    """
+
+    def fit(self, X: Any, y: ArrayLike) -> SemiSupervised:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+        X, roles = self._read_classes(X, y)
+        base = self._base(LabelSpreading(kernel="knn"))
+        with warnings.catch_warnings():
+            # fully labelled data is a legal special case here, not a mistake
+            warnings.filterwarnings("ignore", "y contains no unlabeled samples")
+            self.estimator_ = base.fit(X, roles.codes.astype(int))
+        self.intercept_ = 0.0
+        return self
+
+
+class PositiveVsUnlabeled(_Wrapper):
+    """``estimator`` fitted to P as 1 against U as 0, as if no unlabelled row were positive.
+
+    Negative rows are left out (they stand in for U where there are no unlabelled rows).
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, default=LogisticRegression(class_weight="balanced")
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+
+    Attributes
+    ----------
+    estimator_ : the fitted classifier
+    """
+
+    def fit(self, X: Any, y: ArrayLike) -> PositiveVsUnlabeled:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+        X, high, low = self._read_two(X, y)
+        self._fit_two(self._base(LogisticRegression(class_weight="balanced")), X, high, low)
+        return self
+
+    def _read_two(self, X: Any, y: ArrayLike) -> tuple[Any, Indices, Indices]:
+        """Rows, and which are taken as class 1 and as class 0: P and U, or without U P and N."""
+        X, roles = self._read(X, y)
+        low = "unlabeled" if roles.n_unlabeled else "negative"
+        roles.require("positive", low, purpose=type(self).__name__)
+        return X, roles.positive, getattr(roles, low)
+
+    def _fit_two(self, base: Any, X: Any, high: Indices, low: Indices) -> None:
+        rows = np.concatenate([high, low])
+        codes = np.repeat([POSITIVE, NEGATIVE], [len(high), len(low)])
+        order = np.argsort(rows)  # in the order given, so that blocks of rows keep their meaning
+        self.estimator_ = base.fit(X[rows[order]], codes[order])
+        self._set_threshold(self._scores(X[high]), self._scores(X[low]))
+
+
+class _PULearn(PositiveVsUnlabeled):
+    """A classifier of the package pulearn, dense rows only."""
+
+    def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
+        if sparse.issparse(X):
+            raise TypeError(
+                f"{type(self).__name__} takes no sparse matrix, as pulearn would densify it: "
+                "pass a dense array."
+            )
+        return super()._read(X, y)
+
+    def _scores(self, X: Any) -> Floats:
+        return np.asarray(self.estimator_.predict_proba(X)[:, 1], dtype=np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ElkanNoto(_PULearn):
+    """p(y=1|x) = p(labelled|x) / c, c = mean of p(labelled|x) over held-out positives.
+
+    Elkan, Noto, "Learning classifiers from only positive and unlabeled data", KDD 2008, through
+    ``pulearn.ElkanotoPuClassifier``. c only rescales, so the ranking is that of P against U on the
+    rows that are not held out.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``, default=LogisticRegression()
+    hold_out_ratio : float, default=0.2
+        Share of rows held out; drawn again if no positive is among them.
+    random_state : int, RandomState or None
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+    """
+
+    hold_out_ratio: float = 0.2
+    random_state: Any = None
+
+    def fit(self, X: Any, y: ArrayLike) -> ElkanNoto:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+        X, high, low = self._read_two(X, y)
+        make = need("pulearn", "pulearn").ElkanotoPuClassifier
+        rng = check_random_state(self.random_state)
+        for draw in range(_DRAWS):
+            base, seed = self._base(LogisticRegression()), int(rng.randint(2**31 - 1))
+            try:
+                self._fit_two(make(base, self.hold_out_ratio, random_state=seed), X, high, low)
+                break
+            except ValueError as error:
+                if "hold-out" not in str(error) or draw == _DRAWS - 1:
+                    raise
+        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaggingPU(_PULearn):
+    """Mean vote of classifiers of P against random draws from U, scored out of the bag.
+
+    Mordelet, Vert, "A bagging SVM to learn from positive and unlabeled examples", Pattern
+    Recognition Letters 2014, through ``pulearn.BaggingPuClassifier``.
+
+    Parameters
+    ----------
+    estimator : classifier, default=DecisionTreeClassifier()
+    n_estimators : int, default=100
+    random_state : int, RandomState or None
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+    """
+
+    n_estimators: int = 100
+    random_state: Any = None
+
+    def fit(self, X: Any, y: ArrayLike) -> BaggingPU:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+        X, high, low = self._read_two(X, y)
+        model = need("pulearn", "pulearn").BaggingPuClassifier(
+            self._base(DecisionTreeClassifier()),
+            n_estimators=self.n_estimators,
+            # each tree sees as many unlabelled rows as there are positives
+            max_samples=min(len(high), len(low)),
+            oob_score=False,
+            random_state=check_random_state(self.random_state).randint(2**31 - 1),
+        )
+        self._fit_two(model, X, high, low)
+        return self
+
+
+# SAMULT: unlabelled rows as negatives and as positives at once; no prior needed.
+
+
+def samult_risk(gamma: float) -> Risk:
+    """(1 - gamma) E_P E_N l + gamma (E_P E_U l + E_U E_N l), gamma in [0, 1].
+
+    For the zero-one loss (any loss with l(m) + l(-m) = 1) the second part is the PN risk plus 1/2
+    whatever the share t of positives inside U: E_P E_U l = t/2 + (1-t) R_PN and
+    E_U E_N l = t R_PN + (1-t)/2.
+    """
+    if isinstance(gamma, bool) or not 0.0 <= gamma <= 1.0:
+        raise ValueError(f"gamma must be a number in [0, 1]; got {gamma!r}.")
+    parts = (
+        Part("PN", 1.0 - gamma, (Term(1.0, "P", "N"),)),
+        Part("PU+UN", gamma, (Term(1.0, "P", "U"), Term(1.0, "U", "N"))),
+    )
+    return Risk("SAMULT", tuple(part for part in parts if part.weight != 0.0))
+
+
+@dataclass(eq=False, repr=False)
+class SAMULT(LinearRanker):
+    """argmin_w (1-gamma) R_PN + gamma (R_PU + R_UN - 1/2) + alpha |w|^2, R_AB = E_A E_B (1-m)^2.
+
+    m = w'(phi(x_A) - phi(x_B)): an unlabelled row should rank below the positives *and* above the
+    negatives. For the zero-one loss R_PU + R_UN - 1/2 = R_PN exactly in expectation, so no prior
+    is needed; for the squared loss the identity does not hold, and the sum is a convex surrogate,
+    solved in closed form from the moments of each role.
+
+    Reference: Xie, Li, "Semi-supervised AUC optimization without guessing labels of unlabeled
+    data", AAAI 2018. Ours: the objective is rebuilt from its description (the article is not at
+    hand), with one weight ``gamma`` between labelled and unlabelled pairs.
+
+    Parameters
+    ----------
+    gamma : float in [0, 1], default=0.5
+        Weight of the pairs with unlabelled rows. Without unlabelled rows the objective is R_PN.
+    basis, n_centers, width, random_state
+        Feature map, as in :class:`pnuauc.AUCClassifier`.
+    alpha : float, default=0.1
+        Ridge.
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (b,)
+    intercept_ : float
+    basis_ : fitted feature map
+    """
+
+    gamma: float = 0.5
+
+    def fit(self, X: Any, y: ArrayLike) -> SAMULT:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+        X, roles = self._read_classes(X, y)
+        risk = samult_risk(self.gamma)  # read first, so that a bad gamma is an error in any setting
+        if not roles.n_unlabeled:
+            risk = samult_risk(0.0)
+        design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
+        self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha]).coef[0]
+        scores = design.scores(self.coef_)
+        self._set_threshold(scores["P"], scores["N"])
+        return self

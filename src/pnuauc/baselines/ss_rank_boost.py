@@ -1,0 +1,333 @@
+"""SSRankBoost: RankBoost over single-feature thresholds, unlabelled rows pseudo-labelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from pnuauc._utils.arrays import Floats, Indices, Mask
+from pnuauc.baselines.common import Ranker
+from pnuauc.core.basis import squared_distances
+from pnuauc.core.rows import row_blocks
+from pnuauc.labels import Roles
+
+__all__ = ["SSRankBoost"]
+
+#: A ranker whose edge is below this orders no pair better than chance.
+_NO_EDGE = 1e-12
+_PREDICT_ROWS = 4096
+
+
+@dataclass(eq=False, repr=False)
+class SSRankBoost(Ranker):
+    """Greedily minimise L_labelled + discount * L_pseudo over H(x) = sum_t a_t 1[x_{j_t} > c_t].
+
+    L_labelled = mean_PN exp(-(H(x) - H(x'))), and L_pseudo the same mean over pairs of unlabelled
+    rows, where a row counts as positive with the share s of positives among its ``n_neighbors``
+    nearest labelled rows and as negative with 1 - s. Both means are products of two sums over
+    rows, so a round (all thresholds of all columns) costs O(n d), or O(number of entries) for CSR,
+    after one sort. A round takes the ranker of largest edge
+    abs(sum over pairs of weight (h(x) - h(x'))) and the weight a = log((W+ + e)/(W- + e))/2,
+    W+ and W- the weights of the pairs it orders rightly and wrongly, e = ``smoothing`` times all
+    weight. Without e one threshold that separates a handful of positives would get infinite weight.
+
+    Reference: Amini, Truong, Goutte, "A boosting algorithm for learning bipartite ranking
+    functions with partially labeled data", SIGIR 2008; RankBoost in product form from Freund,
+    Iyer, Schapire, Singer, JMLR 2003. Ours: shares of neighbours instead of a hard label, ``e``,
+    and the treatment of zeros (the most frequent value of a column, zero for CSR, is kept
+    implicit, and its sum is the total minus the others').
+
+    Parameters
+    ----------
+    discount : float >= 0, default=0.01
+        Weight of the pseudo-labelled pairs. Without unlabelled rows, or at 0: RankBoost.
+    n_neighbors : int, default=3
+        Euclidean; at most as many as there are labelled rows.
+    n_rounds : int, default=100
+    smoothing : float > 0, default=0.3
+        Acts as shrinkage: a round's weight never exceeds log(1 + 1/smoothing)/2.
+    positive_label, negative_label, unlabeled_label : optional
+        As in :func:`pnuauc.labels.read_roles`.
+
+    Attributes
+    ----------
+    columns_, thresholds_, weights_ : ndarray, shape (rounds,)
+        j_t, c_t and a_t.
+    losses_ : ndarray, shape (rounds + 1,)
+        log(L_labelled + discount * L_pseudo) before the first round and after each.
+    pseudo_positive_ : ndarray, shape (n_unlabeled,)
+        The share s of every unlabelled row, in the order of the rows.
+    intercept_ : float
+    n_iter_ : int
+        Rounds done; fewer than ``n_rounds`` if no ranker has an edge left.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [0.1], [0.9], [1.0], [0.8], [0.2]])
+    >>> model = SSRankBoost(n_rounds=1, n_neighbors=1).fit(X, [0, 0, 1, 1, -1, -1])
+    >>> model.pseudo_positive_, model.thresholds_
+    (array([1., 0.]), array([0.5]))
+    """
+
+    discount: float = 0.01
+    n_neighbors: int = 3
+    n_rounds: int = 100
+    smoothing: float = 0.3
+
+    def fit(self, X: Any, y: ArrayLike) -> SSRankBoost:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+        X, roles = self._read_classes(X, y)
+        self._check_parameters()
+        self.pseudo_positive_ = np.empty(0)
+        groups = [_PairGroup.labeled(roles)]
+        if roles.n_unlabeled:
+            self.pseudo_positive_ = neighbor_shares(X, roles, self.n_neighbors)
+            groups += _PairGroup.pseudo(roles, self.pseudo_positive_, self.discount)
+        self._boost(_Thresholds.of(X), groups, X.shape[0])
+        scores = self._scores(X)
+        self._set_threshold(scores[roles.positive], scores[roles.negative])
+        return self
+
+    def _check_parameters(self) -> None:
+        for name, least in (("n_neighbors", 1), ("n_rounds", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or value != int(value) or value < least:
+                raise ValueError(f"{name} must be a whole number >= {least}; got {value!r}.")
+        if not np.isfinite(self.discount) or self.discount < 0:
+            raise ValueError(f"discount must be a finite number >= 0; got {self.discount!r}.")
+        if not np.isfinite(self.smoothing) or self.smoothing <= 0:
+            raise ValueError(f"smoothing must be a finite number > 0; got {self.smoothing!r}.")
+
+    def _boost(self, rankers: _Thresholds, groups: list[_PairGroup], n: int) -> None:
+        margin = np.zeros(n)  # H up to a constant, which no pair can see
+        chosen, weights, losses = [], [], []
+        for _ in range(self.n_rounds):
+            potential, parts, loss = _potential(groups, margin)
+            best, edge = rankers.best(potential)
+            if best is None or abs(edge) < _NO_EDGE:
+                break
+            rows, above = rankers.rows_of(best)
+            right, wrong = _ordered(parts, rows, above, n)
+            guard = self.smoothing * sum(part.mass for part in parts)
+            weight = 0.5 * float(np.log((right + guard) / (wrong + guard)))
+            # rows at or below a threshold that is below the base are the listed ones: the others
+            # gain the weight, which is the same to all pairs as the listed ones losing it
+            margin[rows] += weight if above else -weight
+            chosen.append(best)
+            weights.append(weight)
+            losses.append(loss)
+        losses.append(_potential(groups, margin)[2])
+        index: Indices = np.array(chosen, dtype=np.intp)
+        self.columns_, self.thresholds_ = rankers.column[index], rankers.threshold[index]
+        self.weights_, self.losses_ = np.array(weights), np.array(losses)
+        self.n_iter_ = max(len(weights), 1)
+
+    def _scores(self, X: Any) -> Floats:
+        columns, place = np.unique(self.columns_, return_inverse=True)
+        out = np.zeros(X.shape[0])
+        if not len(columns):
+            return out
+        X = X[:, columns]
+        for block in row_blocks(X.shape[0], _PREDICT_ROWS):
+            # the few columns in use only, a block of rows at a time: dense whatever X was
+            part = X[block].toarray() if sparse.issparse(X) else X[block]
+            out[block] = (part[:, place] > self.thresholds_) @ self.weights_
+        return out
+
+
+def neighbor_shares(X: Any, roles: Roles, n_neighbors: int) -> Floats:
+    """Share of positives among each unlabelled row's nearest labelled rows, shape (n_U,)."""
+    labeled = np.concatenate([roles.positive, roles.negative])
+    k = min(int(n_neighbors), len(labeled))
+    out = np.empty(roles.n_unlabeled)
+    for block in row_blocks(roles.n_unlabeled, _PREDICT_ROWS):
+        distances = squared_distances(X[roles.unlabeled[block]], X[labeled])
+        nearest = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        out[block] = np.mean(nearest < roles.n_positive, axis=1)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _PairGroup:
+    """scale * mean over (high, low) of exp(-(H(x) - H(x'))), rows weighted (as logarithms)."""
+
+    high: Indices
+    low: Indices
+    log_high: Floats
+    log_low: Floats
+
+    @classmethod
+    def labeled(cls, roles: Roles) -> _PairGroup:
+        p, n = roles.positive, roles.negative
+        return cls._of(p, n, np.ones(len(p)), np.ones(len(n)), 1.0)
+
+    @classmethod
+    def pseudo(cls, roles: Roles, share: Floats, discount: float) -> list[_PairGroup]:
+        """One group, or none where no pair has a weight."""
+        rows, rest = roles.unlabeled, 1.0 - share
+        high, low = share > 0, rest > 0
+        if discount == 0 or not high.any() or not low.any():
+            return []
+        return [cls._of(rows[high], rows[low], share[high], rest[low], discount)]
+
+    @classmethod
+    def _of(
+        cls, high: Any, low: Any, weight_high: Any, weight_low: Any, scale: float
+    ) -> _PairGroup:
+        return cls(
+            high,
+            low,
+            np.log(weight_high / weight_high.sum()) + np.log(scale),
+            np.log(weight_low / weight_low.sum()),
+        )
+
+    def exponents(self, margin: Floats) -> tuple[Any, Any]:
+        return self.log_high - margin[self.high], self.log_low + margin[self.low]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A group's row weights in this round, both sides summing to one, and its total weight."""
+
+    group: _PairGroup
+    high: Floats
+    low: Floats
+    mass: float
+
+
+def _potential(groups: list[_PairGroup], margin: Floats) -> tuple[Floats, list[_Part], float]:
+    """pi(x) = sum over pairs of their weight, plus where x is high and minus where it is low.
+
+    The edge of a ranker h is sum_x pi(x) h(x). Weights are taken relative to the largest group's,
+    through logarithms: hundreds of rounds would overflow the exponentials themselves. Also
+    returns every group's part and the logarithm of the loss.
+    """
+    exponents = [group.exponents(margin) for group in groups]
+    logs = [(_log_sum_exp(high), _log_sum_exp(low)) for high, low in exponents]
+    largest = max(h + low for h, low in logs)
+    potential, parts = np.zeros_like(margin), []
+    for group, (high, low), (log_h, log_l) in zip(groups, exponents, logs, strict=True):
+        mass = float(np.exp(log_h + log_l - largest))
+        part = _Part(group, np.exp(high - log_h), np.exp(low - log_l), mass)
+        potential[group.high] += mass * part.high
+        potential[group.low] -= mass * part.low
+        parts.append(part)
+    return potential, parts, largest + float(np.log(sum(part.mass for part in parts)))
+
+
+def _log_sum_exp(x: Floats) -> float:
+    """log(sum(exp(x))); scipy's serves many more cases and costs more than the round itself."""
+    top = float(x.max())
+    return top + float(np.log(np.exp(x - top).sum()))
+
+
+def _ordered(parts: list[_Part], rows: Indices, above: bool, n: int) -> tuple[float, float]:
+    """Weights of the pairs that the ranker orders rightly and wrongly."""
+    fires = np.full(n, not above)
+    fires[rows] = above
+    right = wrong = 0.0
+    for part in parts:
+        high = float(part.high[fires[part.group.high]].sum())
+        low = float(part.low[fires[part.group.low]].sum())
+        right += part.mass * high * max(1.0 - low, 0.0)
+        wrong += part.mass * max(1.0 - high, 0.0) * low
+    return right, wrong
+
+
+@dataclass(frozen=True, eq=False)
+class _Thresholds:
+    """All rankers 1[x_j > c]: entries off the base value, sorted once.
+
+    Every column has a base, the value that stays implicit: zero for CSR, the most frequent value
+    for dense columns. Entries above the base come largest first, entries below it smallest
+    first; each such run is a segment, and a cut after an entry is a ranker. Since the potentials
+    of all rows sum to zero, the edge of a ranker that fires above the base is the sum of its run up
+    to the cut, and below the base minus that sum: the base rows are never visited.
+
+    rows : row of every entry; start, stop : of every cut's run, stop exclusive
+    column, threshold, above : of every cut
+    """
+
+    rows: NDArray[Any]
+    start: Indices
+    stop: Indices
+    column: Indices
+    threshold: Floats
+    above: Mask
+
+    @classmethod
+    def of(cls, X: Any) -> _Thresholds:
+        rows, columns, values, base = _entries(X)
+        above = values > base[columns]
+        # one key per run, then the distance from the base downwards: the extreme values first
+        distance = np.abs(values - base[columns])
+        run = 2 * columns + above
+        order = np.lexsort((-distance, run))
+        rows, columns, values = rows[order], columns[order], values[order]
+        run, above = run[order], above[order]
+        n = len(rows)
+        starts_run = np.ones(n, dtype=bool)
+        starts_run[1:] = run[1:] != run[:-1]
+        ends_run = np.append(starts_run[1:], True)[:n]
+        following = np.where(ends_run, base[columns], np.append(values[1:], 0.0)[:n])
+        is_cut = values != following
+        first = np.flatnonzero(starts_run)
+        start = first[np.cumsum(starts_run) - 1]
+        return cls(
+            rows,
+            start[is_cut],
+            np.flatnonzero(is_cut) + 1,
+            columns[is_cut],
+            _between(values[is_cut], following[is_cut]),
+            above[is_cut],
+        )
+
+    def best(self, potential: Floats) -> tuple[int | None, float]:
+        """The cut with the largest absolute edge, and that edge."""
+        if not len(self.stop):
+            return None, 0.0
+        running = np.empty(len(self.rows) + 1)
+        running[0] = 0.0
+        np.cumsum(potential[self.rows], out=running[1:])
+        edges = running[self.stop]
+        edges -= running[self.start]
+        low, high = int(edges.argmin()), int(edges.argmax())
+        best = high if edges[high] >= -edges[low] else low
+        return best, float(edges[best])
+
+    def rows_of(self, cut: int) -> tuple[NDArray[Any], bool]:
+        """The listed rows of a cut, and whether the ranker fires on them (or on all others)."""
+        return self.rows[self.start[cut] : self.stop[cut]], bool(self.above[cut])
+
+
+def _entries(X: Any) -> tuple[Any, Any, Any, Any]:
+    """(row, column, value) of every entry that differs from its column's base, and the bases."""
+    if sparse.issparse(X):
+        table = sparse.csc_matrix(X)
+        table.sum_duplicates()
+        columns: Indices = np.repeat(np.arange(X.shape[1]), np.diff(table.indptr))
+        base, rows, values = np.zeros(X.shape[1]), table.indices, table.data.astype(np.float64)
+    else:
+        n, d = X.shape
+        ordered = np.sort(X, axis=0).astype(np.float64)
+        base = np.array([_most_frequent(ordered[:, j]) for j in range(d)])
+        columns = np.repeat(np.arange(d), n)
+        rows, values = np.tile(np.arange(n), d), X.T.ravel().astype(np.float64)
+    keep = values != base[columns]
+    return rows[keep].astype(np.int32), columns[keep], values[keep], base
+
+
+def _most_frequent(ordered: Floats) -> float:
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return float(ordered[starts[np.diff(np.append(starts, len(ordered))).argmax()]])
+
+
+def _between(a: Floats, b: Floats) -> Floats:
+    """A threshold c with lower <= c < upper, half way where numbers leave room for it."""
+    lower, upper = np.minimum(a, b), np.maximum(a, b)
+    middle = lower + 0.5 * (upper - lower)
+    return np.where(middle < upper, middle, lower)

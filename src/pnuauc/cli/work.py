@@ -1,0 +1,722 @@
+"""The work of each command: from options to library calls and back to words."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pnuauc._utils.extras import need
+from pnuauc._utils.label_values import RoleCounts
+from pnuauc._utils.progress import progress_bar
+from pnuauc._utils.show import few
+from pnuauc.cli.console import Voice, hints_for
+from pnuauc.cli.options import (
+    MODEL_ENDING,
+    Engine,
+    GivenTable,
+    RowMeter,
+    beside,
+    check_outputs,
+    existing_model,
+    given_tables,
+    n_threads,
+    parse_explore,
+    scored_files,
+)
+from pnuauc.exceptions import InputError, ModelFileError
+from pnuauc.io.columns import cells_of
+from pnuauc.io.formats import FORMATS, spooled
+from pnuauc.io.readers import ReadOptions, column_names, detect_format, read_cells
+from pnuauc.io.write import (
+    SIGN,
+    as_utf8,
+    atomic_file,
+    new_run_id,
+    run_id_of,
+    write_text,
+    written_by_us,
+    written_together,
+)
+from pnuauc.model.files import load_model, open_model, write_model
+from pnuauc.model.model import TableModel
+from pnuauc.model.scoring import OutputChoice, ScoreSummary, score_file
+from pnuauc.report import headline, review_csv, summary_rows, to_html, to_json
+from pnuauc.report.words import interval, percent, percents, prior_words, role_words, verdict
+from pnuauc.study import (
+    SAMPLE_ROWS,
+    ColumnRoles,
+    FitSettings,
+    LabelCodes,
+    check_belief,
+    collected,
+    evaluate_table,
+    find_prior,
+    fit_study,
+    make_payments,
+    prior_findings,
+    study_rows,
+)
+
+__all__ = [
+    "evaluate_file",
+    "fit_file",
+    "inspect_model",
+    "monitor_file",
+    "prior_of_file",
+    "review_table",
+    "run_demo",
+    "run_experiment",
+    "score_table",
+]
+
+# From options to library calls and back to words.
+
+
+_STAGES = {
+    "columns": "Looking at the columns ...",
+    "model": "Choosing and fitting the model ...",
+    "all rows": "Scoring all unlabelled rows ...",
+    "importance": "Measuring columns ...",
+}
+
+
+def fit_file(
+    voice: Voice,
+    table: Path | Sequence[Path],
+    columns: ColumnRoles,
+    settings: FitSettings,
+    *,
+    reading: ReadOptions,
+    command: str,
+    output: Path | None = None,
+    report: Path | None = None,
+    overwrite: bool = False,
+    engine: Engine | None = None,
+) -> dict[str, Any]:
+    """``pnuauc fit``; gives the findings to callers that go on from here."""
+    given = given_tables(table, reading)
+    model_path = output or given.beside(MODEL_ENDING)
+    if model_path.suffix != MODEL_ENDING:
+        model_path = model_path.with_name(model_path.name + MODEL_ENDING)
+    report_path = report or model_path.with_suffix(".html")
+    numbers_path = report_path.with_suffix(".json")
+    review_path = report_path.with_suffix(".review.csv")
+    outputs = [report_path, numbers_path, review_path, model_path]  # the model last
+    inputs = list(given.paths)
+
+    def check() -> None:
+        check_outputs(outputs, inputs, overwrite=overwrite)
+
+    check()
+    voice.stage(f"Reading {given.name} ...")
+    meter = RowMeter(voice)
+    with given.opened(n_threads(settings.n_jobs or 1), meter, engine) as data:
+        many = hasattr(data, "reduce")
+        if many:
+            inputs[:] = map(Path, data.part_names)
+            check()
+        with _stages(voice, meter) as tick, nullcontext() if many else cells_of(given.first):
+            study = fit_study(
+                data,
+                columns,
+                settings,
+                name=given.name,
+                command=command,
+                verbose=voice.shows_progress and not many,
+                tick=tick,
+            )
+    # first, where a reader of the file's beginning finds it
+    findings = {"run": new_run_id(), **study.findings}
+    study.model.card["run"] = findings["run"]
+    names = ("report", "numbers", "review", "model")
+    findings["files"] = dict(zip(names, map(str, outputs), strict=True))
+    with written_together(outputs, recheck=check) as files:
+        report_file, numbers_file, review_file, model_file = files
+        report_file.write(as_utf8(to_html(findings)))
+        numbers_file.write(as_utf8(to_json(findings)))
+        review_file.write(as_utf8(review_csv(findings["top"], findings["run"])))
+        write_model(study.model, model_file)
+    _tell_fit(voice, findings)
+    return findings
+
+
+def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
+    files = findings["files"]
+    for sentence in headline(findings):
+        voice.say(sentence, style="bold")
+    voice.say()
+    voice.rows(summary_rows(findings))
+    voice.remark(*findings["warnings"], *hints_for(findings), *findings["table"]["notes"])
+    voice.say()
+    voice.rows(
+        [
+            ("Model", files["model"]),
+            ("Report", f"{files['report']} (open it in a browser)"),
+            ("To review", f"{files['review']} ({len(findings['top']['rows'])} rows)"),
+        ]
+    )
+    voice.data(findings)
+
+
+@contextmanager
+def _stages(voice: Voice, meter: RowMeter) -> Iterator[Callable[[str, float], None]]:
+    """A line for each stage, and a bar while folds are held out.
+
+    The bar opens with its first tick and closes with its last: before it, the ranker draws one of
+    its own, and two at a time would overwrite each other.
+    """
+    with ExitStack() as stack:
+        bars: list[Callable[[str, float], None]] = []
+
+        def tick(stage: str, share: float) -> None:
+            meter.close()
+            if stage in _STAGES:
+                voice.stage(_STAGES[stage])
+                return
+            if not bars:
+                bar = progress_bar("Held-out estimate", voice.shows_progress)
+                bars.append(stack.enter_context(bar))
+            bars[0](stage, share)
+            if share >= 1.0:
+                stack.close()
+                bars.clear()
+
+        try:
+            yield tick
+        finally:
+            meter.close()
+
+
+def evaluate_file(
+    voice: Voice,
+    table: Path | Sequence[Path],
+    label: str,
+    scores: list[str],
+    *,
+    reading: ReadOptions,
+    engine: Engine | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """``pnuauc evaluate``, with the settings of :func:`evaluate_table`."""
+    given, meter = given_tables(table, reading), RowMeter(voice)
+    with given.opened(meter=meter, engine=engine) as data:
+        if isinstance(data, tuple):
+            raise InputError(f"'{given.first}' is a LIBSVM file, which has no score columns.")
+        try:
+            found = evaluate_table(data, label, scores, **settings)
+        finally:
+            meter.close()
+    voice.remark(*found["warnings"], *hints_for(found))
+    voice.say(f"{role_words(found['labels'])} rows.")
+    if found["prior"]:
+        p = found["prior"]
+        voice.say(
+            f"Share of positives among the unlabelled: {percent(p['value'])} ({percents(p)}), "
+            f"{p['source']}."
+        )
+    for name, result in found["scores"].items():
+        _tell_scores(voice, name, result)
+    _tell_comparisons(voice, found["comparisons"])
+    voice.data(found)
+    return found
+
+
+def _tell_scores(voice: Voice, name: str, result: dict[str, Any]) -> None:
+    if result["auc"]:
+        voice.say(f"AUC of '{name}': {interval(result['auc'])}", style="bold")
+    else:
+        voice.say(
+            f"The AUC of '{name}' depends on the share of positives among the unlabelled rows; "
+            "give it (--prior 0.1), have it estimated (--prior auto), or read it off here:",
+            style="bold",
+        )
+        curve = result["sensitivity"]
+        keys = ("priors", "value", "low", "high")
+        rows = [[f"{v:.4g}" for v in row] for row in zip(*(curve[k] for k in keys), strict=True)]
+        voice.table(["prior", "AUC", "low", "high"], rows)
+    rows = [
+        [key, *(f"{e[k]:.4f}" for k in ("value", "std_error", "low", "high"))]
+        for key, e in result["methods"].items()
+        if not key.endswith("_raw") or not result["auc"] or result["auc"]["method"] == key
+    ]
+    if len(rows) > 1:
+        voice.table(["rows used", "value", "std. error", "low", "high"], rows)
+
+
+def _tell_comparisons(voice: Voice, results: list[dict[str, Any]]) -> None:
+    many = len(results) > 1
+    for result in results:
+        shown = f"p = {result['p_value']:.3g}"
+        if many:
+            shown += f", {result['p_adjusted']:.3g} as one of {len(results)} comparisons (Holm),"
+        voice.say(
+            f"'{result['a']}' minus '{result['b']}': {result['difference']:+.4f} "
+            f"({result['low']:+.4f} to {result['high']:+.4f}), {shown} by "
+            f"{result['method']}: {verdict(result['p_adjusted'])}.",
+            style="bold",
+        )
+    if any(result["method"].endswith("_raw") for result in results):
+        voice.say("In units of pairs won, not of AUC: no prior was given, and none is needed.")
+
+
+def prior_of_file(
+    voice: Voice,
+    table: Path | Sequence[Path],
+    columns: ColumnRoles,
+    *,
+    method: str,
+    belief: tuple[float, float] | None,
+    level: float,
+    seed: int,
+    reading: ReadOptions,
+    engine: Engine | None = None,
+) -> None:
+    """``pnuauc prior``."""
+    check_belief(belief, method=method)
+    messages: list[str] = []
+    meter = RowMeter(voice)
+    with collected(messages):
+        with given_tables(table, reading).opened(meter=meter, engine=engine) as data:
+            rows = study_rows(data, columns, SAMPLE_ROWS, seed)
+        meter.close()
+        roles = rows.counts
+        if roles.setting not in {"PU", "NU", "PNU"}:
+            raise InputError(
+                f"Label column '{columns.label}' holds {roles.describe()}; an estimate needs "
+                "unlabelled rows, and labelled ones of at least one class."
+            )
+        encoder = columns.encoder().fit(rows.table)
+        X = encoder.transform(rows.table)
+        found = find_prior(
+            None,
+            X,
+            rows.roles,
+            method=method,
+            belief=belief,
+            level=level,
+            random_state=seed,
+            n_unlabeled=roles.n_unlabeled,
+        )
+    findings = prior_findings(found, roles)
+    assert found is not None  # there are unlabelled rows
+    assert findings is not None
+    _tell_prior(voice, findings, roles)
+    warnings = [*messages, *encoder.notes_]
+    voice.remark(*filter(None, (found.doubt, found.note, *warnings)))
+    voice.data({**findings, "n_unlabeled": roles.n_unlabeled, "warnings": warnings})
+
+
+def _tell_prior(voice: Voice, found: dict[str, Any], roles: RoleCounts) -> None:
+    words = prior_words({"prior": found, "labels": {"unlabeled": roles.n_unlabeled}})
+    voice.say(words, style="bold")
+    source = f"{found['source'][0].upper()}{found['source'][1:]} from {roles.describe()}"
+    voice.say(f"{source}.")
+    whole = percent(found["population"])
+    voice.say(f"If rows were labelled inside this table, not added to it: {whole} of all rows.")
+    if found["labels_to_halve"]:
+        voice.say(
+            f"{percent(found['share_of_positives_known'])} of all positives here are labelled. "
+            f"Labels of {found['labels_to_halve']:,} unlabelled rows drawn at random would halve "
+            "the interval."
+        )
+
+
+#: Remarks of a card, and characters of each of its lines, that are printed: terminals are slow.
+_MOST_REMARKS, _MOST_CHARACTERS = 1000, 10_000
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + " ... (--json)"
+
+
+def review_table(
+    voice: Voice,
+    table: Path | None,
+    folder: Path | None,
+    settings: dict[str, Any],
+    *,
+    add: Path | None,
+    relabel: bool,
+    draw: bool,
+) -> None:
+    """``pnuauc review``: take decisions in, or draw the next rows; then say where it stands."""
+    from pnuauc.review import Review
+
+    where = folder or (_only_review() if table is None else beside(table, ".review"))
+    if settings["model"] is not None:
+        settings = {**settings, "model": existing_model(settings["model"])}
+    if table is None:
+        found = Review.open(where)
+    else:
+        voice.stage(f"Reading {table.name} ...")
+        found = Review(table, where, **{**settings, "explore": parse_explore(settings["explore"])})
+    files: dict[str, str] = {}
+    notes: list[str] = []
+    if add is not None:
+        notes = found.add(add, relabel=relabel)
+        files["labelled"] = str(found.folder / "labelled.parquet")
+        with atomic_file(files["labelled"]) as stream:
+            need("pyarrow.parquet").write_table(found.labelled(), stream)
+    if draw:
+        voice.stage("Ranking the rows ...")
+        batch = found.next_batch()
+        files |= {"page": str(batch.page), "sheet": str(batch.sheet)}
+    status = found.status()
+    first, *rest = status.sentences()
+    voice.say(first, style="bold")
+    for sentence in rest:
+        voice.say(sentence)
+    voice.remark(*notes)
+    named = {
+        "page": "Page (open it in a browser)",
+        "sheet": "Sheet",
+        "labelled": "Table with all labels, for pnuauc fit",
+    }
+    voice.rows([(named[key], path) for key, path in files.items()])
+    voice.data({**status.to_dict(), "notes": notes, "files": files})
+
+
+def monitor_file(
+    voice: Voice,
+    model: Path,
+    table: Path,
+    label: str | None,
+    *,
+    codes: LabelCodes,
+    report: Path | None,
+    level: float,
+    reading: ReadOptions,
+    overwrite: bool,
+) -> bool:
+    """``pnuauc monitor``; gives whether to fit again."""
+    from pnuauc.review import monitor_table, monitoring_page
+
+    where = existing_model(model)
+    if report is not None:
+        check_outputs([report], [where, table], overwrite=overwrite)
+    with spooled(table, reading) as (path, options):
+        data = read_cells(path, options)
+    rows = data[0] if isinstance(data, tuple) else data
+    named = {f"{role}_label": value for role, value in vars(codes).items()}
+    with cells_of(table):
+        found = monitor_table(load_model(where), rows, label, level=level, **named)
+    first, *rest = found.sentences()
+    voice.say(first, style="bold")
+    for sentence in rest:
+        voice.say(sentence)
+    lines = [[d.name, f"{d.effect:+.2f}", f"{d.low:+.2f}", f"{d.high:+.2f}"] for d in found.columns]
+    if lines:
+        voice.table(["column", "change", "low", "high"], lines[:5])
+    if report is not None:
+        write_text(report, monitoring_page(found, where.name))
+        voice.rows([("Report", str(report))])
+    voice.data(found.to_dict())
+    return found.refit
+
+
+def _only_review() -> Path:
+    """The review in this folder, where there is one only."""
+    found = sorted(path.parent for path in Path().glob("*/review.json"))
+    if len(found) == 1:
+        return found[0]
+    listed = f": {few([str(path) for path in found])}" if found else ""
+    raise InputError(
+        f"There are {len(found)} reviews in this folder{listed}; name one with -o, or a table to "
+        "begin."
+    )
+
+
+def inspect_model(voice: Voice, path: Path) -> None:
+    """``pnuauc inspect``: the card, after the whole file was checked."""
+    where = existing_model(path)
+    model, manifest = open_model(where)  # a card is shown only of a file that would score
+    try:
+        rows = _card_rows(model, manifest)
+        remarks = [_cut(str(remark)) for remark in model.card.get("warnings", [])]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise ModelFileError(
+            f"The card of '{where}' is not one that pnuauc writes; the model itself can be used."
+        ) from None
+    voice.say(f"Model {where}", style="bold")
+    voice.rows([(name, _cut(value)) for name, value in rows])
+    more = len(remarks) - _MOST_REMARKS
+    remarks[_MOST_REMARKS:] = [f"And {more:,} further remarks (--json)."] if more > 0 else []
+    voice.remark(*remarks, *_mixture(where, model))
+    voice.data(manifest)
+
+
+def _mixture(path: Path, model: TableModel) -> list[str]:
+    """Names the files beside a model that another run of ``pnuauc fit`` wrote."""
+    beside = [path.with_suffix(ending) for ending in (".html", ".json", ".review.csv")]
+    others = [p for p in beside if run_id_of(p) not in (None, model.card.get("run"))]
+    if not others:
+        return []
+    named = ", ".join(f"'{other}'" for other in others)
+    return [
+        f"Not of the same fit as '{path}': {named}. A fit was interrupted, or files were copied "
+        "here; run pnuauc fit again."
+    ]
+
+
+def _card_rows(model: TableModel, manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    card = model.card
+    return [
+        ("Made", f"{card.get('created', '?')} by pnuauc {manifest['libraries']['pnuauc']}"),
+        ("Table", f"{card['table']['name']}, label {card['label']}"),
+        *summary_rows(card),
+        ("Needs", ", ".join(f"{c.name} ({c.kind})" for c in model.encoder.columns_)),
+        ("Libraries", ", ".join(f"{k} {v}" for k, v in manifest["libraries"].items())),
+        ("Checksums", "intact"),
+        ("Command", str(card.get("command"))),
+    ]
+
+
+# ``pnuauc score``: one table into one file, or many files into one or into a folder.
+
+
+def score_table(
+    voice: Voice,
+    model: Path,
+    table: Path | Sequence[Path],
+    output: Path | None,
+    *,
+    choice: OutputChoice,
+    reading: ReadOptions,
+    jobs: int,
+    overwrite: bool = False,
+) -> None:
+    """``pnuauc score``; what goes to standard output is CSV and nothing else."""
+    where = existing_model(model)
+    fitted = load_model(where)
+    voice.remark(*_mixture(where, fitted))
+    given = given_tables(table, reading)
+    if given.is_many:
+        _score_many(voice, fitted, where, given, output, choice, jobs, overwrite)
+        return
+    path = given.first
+    target = output or (Path("-") if str(path) == "-" else _scored(path, reading))
+    if str(target) != "-":
+        check_outputs([target], [path, where], overwrite=overwrite)
+    with spooled(path, reading) as (path, reading):
+        if choice.keep and "all" in choice.keep:
+            choice = replace(choice, keep=column_names(path, reading))
+        n_rows = _count_rows(path)
+        _score(voice, fitted, [(path, target)], choice, n_rows, jobs, target, reading)
+
+
+def _score_many(
+    voice: Voice,
+    fitted: TableModel,
+    model: Path,
+    given: GivenTable,
+    output: Path | None,
+    choice: OutputChoice,
+    jobs: int,
+    overwrite: bool,
+) -> None:
+    """One output for all files, or one for each in a folder; each appears when it is complete."""
+    source = given.source()
+    inputs = [model, *(file.path for file in source.files)]
+    target = output or given.beside(".scored")
+    whole = str(target) == "-" or (target.suffix.lower() in FORMATS and not target.is_dir())
+    if choice.keep and "all" in choice.keep:
+        choice = replace(choice, keep=source.schema.names)
+    tables = [source] if whole else source.one_by_one()
+    targets = [target] if whole else scored_files(given, source, target)
+    if str(target) != "-":
+        for path in targets:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        check_outputs(targets, inputs, overwrite=overwrite)
+    _score(voice, fitted, zip(tables, targets, strict=True), choice, source.n_rows, jobs, target)
+
+
+def _score(
+    voice: Voice,
+    fitted: TableModel,
+    tables: Iterable[tuple[Any, Path]],
+    choice: OutputChoice,
+    n_rows: int | None,
+    jobs: int,
+    target: Path,
+    reading: ReadOptions | None = None,
+) -> None:
+    """Score each table into its file, "-" for standard output; then report all of them."""
+    if str(target) == "-":
+        voice = Voice(json=False, quiet=True)
+    total = ScoreSummary()
+    with _telling(voice, n_rows) as tell:
+        for table, path in tables:
+            summary = score_file(
+                fitted,
+                table,
+                sys.stdout.buffer if str(path) == "-" else path,
+                choice=choice,
+                options=reading,
+                n_threads=n_threads(jobs),
+                tell=lambda rows, before=total.n_rows: tell(before + rows),  # type: ignore[misc]
+            )
+            total = total.joined(summary)
+    _tell_summary(voice, fitted, total, target)
+
+
+@contextmanager
+def _telling(voice: Voice, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A function that shows how many rows are scored, and the time that is left."""
+    with progress_bar("Scoring", voice.shows_progress) as bar:
+        of = f" of {total:,}" if total else ""
+        yield lambda rows: bar("rows", rows / total if total else 0.0, f"{rows:,}{of}")
+
+
+def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, target: Path) -> None:
+    if summary.n_formulas:
+        voice.remark(
+            f"{summary.n_formulas:,} cells begin with = + - @ or a tab, which a spreadsheet would "
+            "run as formulas; to open the file there, use --spreadsheet."
+        )
+    for name, levels in summary.new_categories.items():
+        shown = few(sorted(levels))
+        voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
+    if fitted.card.get("label") in summary.kept:
+        voice.remark(
+            "The table holds labels: an AUC of rows that the model was fitted on is too high "
+            "(the honest one is in the model's report)."
+        )
+    written = "" if summary.n_written == summary.n_rows else f", {summary.n_written:,} written"
+    voice.say(
+        f"Scored {summary.n_rows:,} rows, {summary.n_positive:,} above the model's "
+        f"threshold{written}: {target}"
+    )
+    voice.data(
+        {
+            "output": str(target),
+            "rows": summary.n_rows,
+            "above_threshold": summary.n_positive,
+            "written": summary.n_written,
+            "kept": list(summary.kept),
+            "new_categories": {k: sorted(v) for k, v in summary.new_categories.items()},
+        }
+    )
+
+
+def _scored(table: Path, reading: ReadOptions) -> Path:
+    """Where scores go: beside the table, in its format if scores can be written so, else CSV."""
+    same = detect_format(table, reading) in {"csv", "tsv", "parquet", "arrow"}
+    return beside(table, None if same and reading.format is None else ".scored.csv")
+
+
+def _count_rows(table: Path) -> int | None:
+    """Rows of a Parquet file, for the progress bar; other formats would have to be read."""
+    if table.suffix.lower() not in {".parquet", ".pq"} or not table.is_file():
+        return None
+    try:
+        return int(need("pyarrow.parquet").read_metadata(table).num_rows)
+    except (OSError, ValueError):
+        return None  # the reader proper says what is wrong
+
+
+# ``pnuauc demo``: fit, score, evaluate, on data whose truth is known and kept aside.
+
+
+#: Seeds of the reviewed table and of the month after.
+_SEED, _NEXT_SEED = 1, 2
+
+
+def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
+    """Write the demo's files into ``folder`` and run every command on them."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"'{folder}' is a file; name a folder for the demo (--folder).")
+    folder.mkdir(parents=True, exist_ok=True)
+    table, _ = make_payments(seed=_SEED)
+    later, later_fraud = make_payments(3000, labelled=0, seed=_NEXT_SEED)
+    first, second = folder / "payments.parquet", folder / "next_month.csv"
+    _write(table, first)
+    _write(later.drop_columns(["is_fraud"]), second)
+    labels = table.column("is_fraud").to_pylist()
+    voice.say(
+        f"A bank has {len(table):,} card payments. Reviewers looked at "
+        f"{sum(v is not None for v in labels)} and found {labels.count(1)} frauds; nobody looked "
+        "at the rest.\n"
+    )
+    command = f"pnuauc fit {first} --label is_fraud --id payment_id"
+    voice.say(f"$ {command}", style="cyan")
+    findings = fit_file(
+        voice,
+        first,
+        ColumnRoles("is_fraud", ids=("payment_id",)),
+        FitSettings(n_jobs=jobs),
+        reading=ReadOptions(),
+        command=command,
+    )
+    scored = folder / "next_month.scored.csv"
+    model = Path(findings["files"]["model"])
+    voice.say(f"\n$ pnuauc score {model} {second}", style="cyan")
+    score_table(
+        voice, model, second, scored, choice=OutputChoice(), reading=ReadOptions(), jobs=jobs
+    )
+    _tell_truth(voice, scored, later_fraud, folder, findings)
+    voice.say(f"\nOpen {findings['files']['report']} in a browser.", style="bold green")
+
+
+def _tell_truth(
+    voice: Voice, scored: Path, truth: Any, folder: Path, findings: dict[str, Any]
+) -> None:
+    """The data are made up, so for once the answer can be checked."""
+    table = need("pyarrow.csv").read_csv(scored)
+    checked = folder / "next_month.checked.csv"
+    _write(table.append_column("is_fraud", [np.asarray(truth, dtype=np.int8)]), checked)
+    voice.say("\nThe payments are made up, so the truth about the next month is known:")
+    voice.say(f"$ pnuauc evaluate {checked} --label is_fraud --negative 0", style="cyan")
+    codes = LabelCodes(negative=["0"])
+    evaluate_file(voice, checked, "is_fraud", ["score"], codes=codes, reading=ReadOptions())
+    auc = findings["auc"]
+    voice.say(
+        f"The fit, which saw {findings['labels']['positive'] + findings['labels']['negative']} "
+        f"labels, had estimated {auc['value']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})."
+    )
+
+
+def _write(table: Any, path: Path) -> None:
+    if path.exists() and not (written_by_us(path) or _same_header(table, path)):
+        raise InputError(f"'{path}' was not written by the demo; name another folder (--folder).")
+    with atomic_file(path) as stream:
+        if path.suffix == ".parquet":
+            signed = table.replace_schema_metadata({SIGN: SIGN})
+            need("pyarrow.parquet").write_table(signed, stream)
+        else:
+            need("pyarrow.csv").write_csv(table, stream)
+
+
+def _same_header(table: Any, path: Path) -> bool:
+    with path.open("rb") as stream:
+        first = stream.readline(10_000).decode("utf-8", "replace")
+    return first.strip().replace('"', "") == ",".join(table.column_names)
+
+
+# ``pnuauc reproduce``: hands over to the experiments of the checkout that this file is in.
+
+
+def run_experiment(arguments: list[str]) -> int:
+    """Run ``experiments.main(arguments)`` of the checkout that this file is in.
+
+    Never of the folder one happens to stand in: whoever filled that could run anything.
+    """
+    checkout = Path(__file__).resolve().parents[3]
+    inside = Path(__file__).resolve().parents[2] == checkout / "src"
+    if not (inside and (checkout / "experiments" / "__init__.py").is_file()):
+        raise InputError(
+            "The paper's experiments are not part of the installed package; get the source, "
+            "install it with pip install --editable . and run the command again."
+        )
+    sys.path.insert(0, str(checkout))
+    experiments = importlib.import_module("experiments")
+    home = Path(str(experiments.__file__)).resolve().parent
+    if home != checkout / "experiments" or not hasattr(experiments, "main"):
+        raise InputError("This checkout's experiments/ has no main function to run.")
+    return int(experiments.main(arguments) or 0)

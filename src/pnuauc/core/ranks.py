@@ -1,0 +1,333 @@
+"""Ranks of P, N and U: counts, the three AUC estimates and their covariance matrix.
+
+With H(a, b) = 1[a > b] + 1[a = b]/2 and placements F_R(s) = mean over r in R of H(s, r):
+
+- PN:  mean over P of F_N
+- PU:  (mean over P of F_U - prior/2) / (1 - prior);   the within-P term is exactly 1/2
+- NU:  (mean over U of F_N - (1 - prior)/2) / prior;   likewise within N
+
+Each is a two-sample U-statistic, so its variance is the sum over roles of the sample variance of
+the Hoeffding projections, divided by the number of rows (for PN: DeLong, DeLong, Clarke-Pearson
+1988). Rows that two estimates share give their covariance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pnuauc._utils.arrays import Floats
+from pnuauc._utils.show import ShownAsTable
+from pnuauc.labels import UNLABELED, Roles, read_roles
+
+__all__ = [
+    "SINGLES",
+    "PairShares",
+    "ScoreCounts",
+    "check_scores",
+    "count_cells",
+    "moments_of",
+    "pairs_won",
+    "placements",
+    "raw_to_auc",
+    "role_covariance",
+]
+
+# Scores of three roles -> counts on cells: all that any AUC of one score column needs.
+
+
+Counts: TypeAlias = NDArray[np.int64]
+
+
+def check_scores(scores: ArrayLike, n_rows: int | None = None, name: str = "scores") -> Floats:
+    """One-dimensional float scores without NaN; infinities are allowed, only order counts."""
+    if isinstance(scores, np.ma.MaskedArray) and np.ma.is_masked(scores):
+        raise ValueError(f"{name} holds masked values; drop or score these rows first.")
+    values = np.asarray(scores)
+    if values.dtype == object or values.dtype.kind not in "biuf":
+        try:
+            values = values.astype(float)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be numbers, one per row of y.") from None
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, one number per row of y, but has shape "
+            f"{values.shape}; pass the column of the positive class."
+        )
+    if n_rows is not None and len(values) != n_rows:
+        raise ValueError(f"{name} has {len(values)} rows but y has {n_rows}; they must match.")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise ValueError(f"{name} holds NaN (first in row {row}); drop or score these rows first.")
+    floats = values.astype(np.float64, copy=False)
+    # above 2**53 two whole numbers may become one float, and what was ranked would be tied
+    large = values.dtype.kind in "iu" and len(values) and np.abs(floats).max() >= 2.0**53
+    if large and len(np.unique(floats)) < len(np.unique(values)):
+        raise ValueError(
+            f"{name} holds whole numbers above 2**53 that floats cannot distinguish; pass their "
+            "ranks, as only the order counts."
+        )
+    return floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreCounts(ShownAsTable):
+    """How many rows of each role lie in each of the 2K + 1 cells cut by K anchors.
+
+    Mergeable: ``a + b`` are the counts of both blocks' rows together, exactly. All blocks must
+    share the same anchors, the distinct scores of all labelled rows; these are few, so gather
+    them first and broadcast them.
+
+    Attributes
+    ----------
+    anchors : ndarray of float, shape (K,)
+        Distinct scores of the labelled rows, ascending.
+    positive, negative, unlabeled : ndarray of int, shape (2K + 1,)
+        Cell 2k + 1 is the point ``anchors[k]``, cell 2k the open interval below it.
+
+    Examples
+    --------
+    >>> counts = ScoreCounts.from_rows([1, 0, None, None], [0.9, 0.2, 0.4, 0.9])
+    >>> counts.anchors, counts.unlabeled
+    (array([0.2, 0.9]), array([0, 0, 1, 1, 0]))
+    """
+
+    anchors: Floats
+    positive: Counts
+    negative: Counts
+    unlabeled: Counts
+
+    @classmethod
+    def from_rows(cls, y: Any, scores: ArrayLike, **label_codes: Any) -> ScoreCounts:
+        """Counts of one table; the anchors are its own labelled scores."""
+        roles = read_roles(y, **label_codes)
+        values = check_scores(scores, len(roles))
+        return cls.from_roles(roles, values)
+
+    @classmethod
+    def from_roles(cls, roles: Roles, values: Floats, anchors: Floats | None = None) -> ScoreCounts:
+        """As :meth:`from_rows`, from labels already read and scores already checked."""
+        p, n = values[roles.positive], values[roles.negative]
+        if anchors is None:
+            anchors = np.unique(np.concatenate([p, n]))
+        positive, negative = count_cells(p, anchors), count_cells(n, anchors)
+        n_labeled = len(p) + len(n)
+        if 2 * n_labeled < len(values):  # all rows less the labelled ones: no copy of U is needed
+            return cls(
+                anchors, positive, negative, count_cells(values, anchors) - positive - negative
+            )
+        u = values[roles.codes == UNLABELED] if n_labeled < len(values) else values[:0]
+        return cls(anchors, positive, negative, count_cells(u, anchors))
+
+    @classmethod
+    def from_block(
+        cls, y: Any, scores: ArrayLike, anchors: ArrayLike, **label_codes: Any
+    ) -> ScoreCounts:
+        """Counts of one block on given anchors, which must hold its labelled scores.
+
+        Parameters
+        ----------
+        y : array-like, shape (n,), or Roles
+        scores : array-like, shape (n,)
+        anchors : array-like, shape (K,)
+            Labelled scores of *all* blocks, in any order, repeats allowed.
+        **label_codes
+            ``positive_label``, ``negative_label``, ``unlabeled_label``. A block may hold one role
+            only, so name the codes, or pass ``Roles``, where the block alone would be ambiguous.
+        """
+        roles = read_roles(y, **label_codes)
+        values = check_scores(scores, len(roles))
+        points = np.unique(check_scores(anchors, name="anchors"))
+        counts = cls.from_roles(roles, values, points)
+        if counts.positive[::2].any() or counts.negative[::2].any():
+            raise ValueError(
+                "The block holds a labelled score that is not among the anchors; gather the "
+                "labelled scores of all blocks first and pass them as anchors to each block."
+            )
+        return counts
+
+    def __add__(self, other: ScoreCounts) -> ScoreCounts:
+        if not isinstance(other, ScoreCounts):
+            return NotImplemented
+        if not np.array_equal(self.anchors, other.anchors):
+            raise ValueError("Only counts on the same anchors can be added.")
+        return ScoreCounts(
+            self.anchors,
+            self.positive + other.positive,
+            self.negative + other.negative,
+            self.unlabeled + other.unlabeled,
+        )
+
+    @property
+    def n_positive(self) -> int:
+        return int(self.positive.sum())
+
+    @property
+    def n_negative(self) -> int:
+        return int(self.negative.sum())
+
+    @property
+    def n_unlabeled(self) -> int:
+        return int(self.unlabeled.sum())
+
+
+#: Bins of :func:`count_cells`; with more anchors than a quarter of them a sort is as good.
+_BINS = 1 << 15
+
+
+def count_cells(values: Floats, anchors: Floats) -> Counts:
+    """Rows per cell, shape (2K + 1,), exact: one pass over bins, or one sort where K is large.
+
+    ``b(v) = floor((v - low) scale)`` does not fall as v grows, whatever the rounding. So a value in
+    another bin than an anchor is on the side of it that the bins say, and one in the same bin is
+    compared with it. Only values in bins of several anchors are sorted.
+    """
+    n_anchors = len(anchors)
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = anchors[-1] - anchors[0] if n_anchors else 0.0
+    if not (1e-200 < span < np.inf and 4 * n_anchors <= min(_BINS, len(values))):
+        return _count_sorted(values, anchors)
+    scale, low = (_BINS - 4) / span, anchors[0] - span / _BINS
+    of_anchors = _bins(anchors, low, scale, np.empty(n_anchors))
+    inside = np.bincount(of_anchors, minlength=_BINS)
+    last = 2 * n_anchors + 1  # stands for: a bin of several anchors
+    base = np.where(inside > 1, last, 2 * (np.cumsum(inside) - inside))
+    alone = np.full(_BINS, np.nan)  # which no value is above or equal to
+    single = inside[of_anchors] == 1
+    alone[of_anchors[single]] = anchors[single]
+    counts, parts, work = np.zeros(last + 1, dtype=np.int64), [], np.empty(_BINS)
+    for first in range(0, len(values), _BINS):  # blocks that stay in the cache
+        block = values[first : first + _BINS]
+        bins = _bins(block, low, scale, work[: len(block)])
+        cells, own = base[bins], alone[bins]
+        cells += (block >= own).view(np.int8) + (block > own).view(np.int8)
+        counts += np.bincount(cells, minlength=last + 1)
+        if not single.all():
+            parts.append(block[cells == last])
+    if parts:
+        counts[:-1] += _count_sorted(np.concatenate(parts), anchors)
+    return counts[:-1]
+
+
+def _count_sorted(values: Floats, anchors: Floats) -> Counts:
+    """As :func:`count_cells`, by one sort and two searches of the anchors."""
+    ordered = np.sort(values)
+    edges: Counts = np.empty(2 * len(anchors) + 2, dtype=np.int64)
+    edges[0], edges[-1] = 0, len(ordered)
+    edges[1:-1:2] = np.searchsorted(ordered, anchors, side="left")
+    edges[2:-1:2] = np.searchsorted(ordered, anchors, side="right")
+    return np.diff(edges)
+
+
+def _bins(values: Floats, low: float, scale: float, work: Floats) -> NDArray[np.intp]:
+    """Numbers of the bins, 0 .. _BINS - 1; ``work`` is as long as ``values``."""
+    with np.errstate(over="ignore"):
+        np.subtract(values, low, out=work)
+        np.multiply(work, scale, out=work)
+    np.clip(work, 0.0, _BINS - 1.0, out=work)
+    return work.astype(np.int32).astype(np.intp)  # two casts are faster than one
+
+
+# Counts on cells -> the three AUC estimates and their covariance matrix.
+
+
+SINGLES = ("pn", "pu", "nu")
+
+
+@dataclass(frozen=True, eq=False)
+class PairShares:
+    """Raw pair means of (P over N, P over U, U over N), and their covariance by role.
+
+    Attributes
+    ----------
+    raw : ndarray, shape (3,)
+        Pair means; NaN where a role has no rows.
+    by_role : ndarray, shape (3, 3, 3)
+        ``by_role[r]`` is role r's (P, N, U) part of the covariance matrix of ``raw``.
+    n : tuple of int
+        Rows of P, N and U.
+    """
+
+    raw: Floats
+    by_role: Floats
+    n: tuple[int, int, int]
+
+
+def placements(role: Counts) -> Floats:
+    """F of every cell against one role, shape (2K + 1,): midranks from cumulative counts."""
+    below = np.cumsum(role) - role
+    return (below + 0.5 * role) / max(int(role.sum()), 1)
+
+
+def pairs_won(winner: Floats, loser: Floats) -> float:
+    """Share of pairs (w, l) with w > l, ties one half; only the smaller sample need be sorted."""
+    few, many = sorted((winner, loser), key=len)
+    anchors, times = np.unique(few, return_counts=True)
+    cells = count_cells(many, anchors)
+    below = float(times @ (np.cumsum(cells) - 0.5 * cells)[1::2]) / (len(few) * len(many))
+    return below if few is winner else 1.0 - below
+
+
+def moments_of(counts: ScoreCounts) -> PairShares:
+    """All first and second moments of the three estimates, O(K)."""
+    roles = (counts.positive, counts.negative, counts.unlabeled)
+    n = (counts.n_positive, counts.n_negative, counts.n_unlabeled)
+    f_p, f_n, f_u = (placements(role) for role in roles)
+    zero = np.zeros_like(f_p)
+    # projections of (PN, PU, NU) on one row of P, N, U; a positive wins with F, others lose 1 - F
+    projections = (
+        np.stack([f_n, f_u, zero]),
+        np.stack([1.0 - f_p, zero, 1.0 - f_u]),
+        np.stack([zero, 1.0 - f_p, f_n]),
+    )
+    raw = np.full(3, np.nan)
+    for k, (winner, loser) in enumerate(((0, 1), (0, 2), (2, 1))):
+        if n[winner] and n[loser]:
+            raw[k] = roles[winner] @ projections[winner][k] / n[winner]
+    uses = ([0, 1], [0, 2], [1, 2])
+    by_role = np.stack(
+        [_covariance(c, x, raw, k) for c, x, k in zip(roles, projections, uses, strict=True)]
+    )
+    return PairShares(raw, by_role, n)
+
+
+def role_covariance(role: Counts, projections: Floats) -> Floats:
+    """Covariance of the mean projections over one role's n >= 2 rows, shape (3, 3)."""
+    n = int(role.sum())
+    centered = projections - ((projections @ role) / n)[:, None]
+    return np.asarray((centered * role) @ centered.T / (n - 1) / n)
+
+
+def _covariance(role: Counts, projections: Floats, raw: Floats, used: list[int]) -> Floats:
+    """As :func:`role_covariance`, for any number of rows.
+
+    A role of one row shows no spread; A (1 - A), the largest variance a placement with mean A can
+    have, stands in for it, so that the interval is too wide rather than absent.
+    """
+    n = int(role.sum())
+    if n >= 2:
+        return role_covariance(role, projections)
+    spread = np.zeros(3)
+    if n == 1:
+        spread[used] = np.sqrt(np.clip(np.nan_to_num(raw * (1.0 - raw)), 0.0, None))[used]
+    return np.outer(spread, spread)
+
+
+def raw_to_auc(prior: float | Floats | None) -> tuple[Floats, Floats]:
+    """Slopes and offsets: AUC_k = slope_k * raw_k - offset_k for k in (PN, PU, NU).
+
+    ``prior`` is the share of positives inside U; each result has the shape (*shape of prior, 3).
+    NaN where the prior leaves an estimate undefined: PU needs prior < 1, NU needs prior > 0.
+    """
+    t = np.asarray(np.nan if prior is None else prior, dtype=float)
+    below, above = (np.where(kept, t, np.nan) for kept in (t < 1.0, t > 0.0))
+    slope = np.stack([np.ones(t.shape), 1.0 / (1.0 - below), 1.0 / above], axis=-1)
+    offset = np.stack(
+        [np.zeros(t.shape), 0.5 * below / (1.0 - below), 0.5 * (1.0 - above) / above], axis=-1
+    )
+    return slope, offset

@@ -1,0 +1,475 @@
+"""The paper's bounds and variance theorem as functions, as printed and corrected.
+
+Notation: nP, nN, nU rows of P, N, U; ``prior`` = tP, the share of positives **inside U**,
+tN = 1 - tP; R_PN, R_PU, R_NU the three empirical risks; R_PNU(eta) = (1 - eta) R_PN + eta R_PU for
+eta >= 0 and (1 + eta) R_PN - eta R_NU for eta < 0. Source: Sakai, Niu and Sugiyama,
+"Semi-supervised AUC optimization based on positive-unlabeled learning", Machine Learning 107
+(2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pnuauc._utils.arrays import Floats, check_range
+from pnuauc.core.losses import Loss, get_loss
+from pnuauc.core.risks import check_prior, gamma_bar
+
+__all__ = [
+    "BoundConstants",
+    "PrintedVariance",
+    "RiskCovariance",
+    "bound_constants",
+    "confidence_term",
+    "gamma_bar",
+    "generalization_bound",
+    "h_delta",
+    "printed_variance",
+    "risk_covariance",
+    "variance_ratio",
+]
+
+LossLike = str | Loss | Callable[[Floats], Floats]
+
+
+# ---------------------------------------------------------------------------------------------
+# Theorems 1 and 2
+
+
+@dataclass(frozen=True)
+class BoundConstants:
+    """What the bounds assume about loss and model.
+
+    Attributes
+    ----------
+    lipschitz : float
+        L, Lipschitz constant of the loss on the margins that can occur.
+    loss_bound : float
+        C_l, upper bound of the loss on these margins.
+    weight_norm, feature_norm : float
+        C_w >= ||w||, C_phi >= ||phi(x)||.
+    basis : {"non-negative", "any"}
+        The paper uses ||a - b||^2 <= ||a||^2 + ||b||^2, true when a'b >= 0 (Gaussian basis), false
+        in general; for "any" basis 2 ||a||^2 + 2 ||b||^2 takes its place, and 2 sqrt(2) in h
+        becomes 4.
+    zero_one_factor : float
+        M with l_01 <= M l.
+    """
+
+    lipschitz: float
+    loss_bound: float
+    weight_norm: float
+    feature_norm: float
+    basis: str = "non-negative"
+    zero_one_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.basis not in {"non-negative", "any"}:
+            raise ValueError(f"basis must be 'non-negative' or 'any', got {self.basis!r}.")
+        for name in ("lipschitz", "loss_bound", "weight_norm", "feature_norm", "zero_one_factor"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def bound_constants(
+    loss: str, weight_norm: float, feature_norm: float, basis: str = "non-negative"
+) -> BoundConstants:
+    """Constants of a loss on the margins |m| <= C_w max ||phi(x) - phi(x')||.
+
+    The largest distance is sqrt(2) C_phi for a non-negative basis, 2 C_phi for any.
+
+    Parameters
+    ----------
+    loss : {"squared", "exponential", "logistic"}
+    weight_norm, feature_norm : float
+    basis : {"non-negative", "any"}
+    """
+    margin = weight_norm * feature_norm * (np.sqrt(2.0) if basis == "non-negative" else 2.0)
+    table = {
+        "squared": (2.0 * (1.0 + margin), (1.0 + margin) ** 2, 1.0),
+        "exponential": (float(np.exp(margin)), float(np.exp(margin)), 1.0),
+        "logistic": (
+            float(1.0 / (1.0 + np.exp(-margin))),
+            float(np.logaddexp(0.0, margin)),
+            float(1.0 / np.log(2.0)),
+        ),
+    }
+    if loss not in table:
+        raise ValueError(f"loss must be one of {', '.join(table)}, got {loss!r}.")
+    lipschitz, bound, factor = table[loss]
+    _check_finite(lipschitz, bound)
+    return BoundConstants(lipschitz, bound, weight_norm, feature_norm, basis, factor)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def h_delta(delta: float, constants: BoundConstants) -> float:
+    """h(delta) = c L C_l C_w C_phi + (3/2) sqrt(2 log(2/delta)).
+
+    c = 2 sqrt(2) as printed, for a non-negative basis; c = 4 for any basis. The factor C_l and the
+    scale of the second term are the paper's, which quotes them from a theorem for losses in
+    [0, 1]; they are kept as printed.
+    """
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}.")
+    c = 2.0 * np.sqrt(2.0) if constants.basis == "non-negative" else 4.0
+    size = constants.lipschitz * constants.loss_bound
+    size *= constants.weight_norm * constants.feature_norm
+    _check_finite(size)
+    return float(c * size + 1.5 * np.sqrt(2.0 * np.log(2.0 / delta)))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def confidence_term(
+    setting: str,
+    constants: BoundConstants,
+    *,
+    n_positive: int = 0,
+    n_negative: int = 0,
+    n_unlabeled: int = 0,
+    prior: float,
+    gamma: float = 0.5,
+    delta: float = 0.05,
+) -> float:
+    """Width of Theorems 1 and 2: I(f) <= R(f) + this for all f, with probability 1 - delta.
+
+    - "pu":   h(delta/2) (1/(tN sqrt(min(nP, nU))) + tP/(tN sqrt(nP)))
+    - "nu":   h(delta/2) (1/(tP sqrt(min(nN, nU))) + tN/(tP sqrt(nN)))
+    - "pnpu": h(delta/3) ((1-gamma)/sqrt(min(nP, nN)) + gamma x the bracket of "pu")
+    - "pnnu": h(delta/3) ((1-gamma)/sqrt(min(nP, nN)) + gamma x the bracket of "nu")
+
+    Parameters
+    ----------
+    setting : {"pu", "nu", "pnpu", "pnnu"}
+    constants : BoundConstants
+    n_positive, n_negative, n_unlabeled : int
+    prior : float
+        Share of positives inside the unlabelled rows, strictly between 0 and 1.
+    gamma : float in [0, 1]
+    delta : float
+    """
+    check_prior(prior)
+    if setting not in {"pu", "nu", "pnpu", "pnnu"}:
+        raise ValueError(f"setting must be 'pu', 'nu', 'pnpu' or 'pnnu', got {setting!r}.")
+    if not 0.0 <= gamma <= 1.0:
+        raise ValueError(f"gamma must lie in [0, 1], got {gamma}.")
+    rows = {"positive": n_positive, "negative": n_negative, "unlabelled": n_unlabeled}
+    needed = {"pu": ("positive", "unlabelled"), "nu": ("negative", "unlabelled")}
+    for role in needed.get(setting, tuple(rows)):
+        if rows[role] < 1:
+            raise ValueError(f"The {setting!r} bound needs at least one {role} row.")
+    if setting.endswith("pu"):
+        n, own, other = n_positive, prior, 1.0 - prior
+    else:
+        n, own, other = n_negative, 1.0 - prior, prior
+    bracket = 1.0 / (other * np.sqrt(min(n, n_unlabeled))) + own / (other * np.sqrt(n))
+    if setting in {"pu", "nu"}:
+        width = h_delta(delta / 2.0, constants) * bracket
+    else:
+        labeled = (1.0 - gamma) / np.sqrt(min(n_positive, n_negative))
+        width = h_delta(delta / 3.0, constants) * (labeled + gamma * bracket)
+    _check_finite(width)
+    return float(width)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def generalization_bound(
+    risk: float, setting: str, constants: BoundConstants, **sizes: float
+) -> float:
+    """M (R(f) + confidence term) >= 1 - AUC(f) with probability 1 - delta.
+
+    ``risk`` is the empirical risk of ``setting``; ``sizes`` go to :func:`confidence_term`. Above 1
+    the bound says nothing, which at realistic sizes is the rule: it shows rates, not values.
+    """
+    term = confidence_term(setting, constants, **sizes)  # type: ignore[arg-type]
+    bound = constants.zero_one_factor * (risk + term)
+    _check_finite(bound)
+    return float(bound)
+
+
+# ---------------------------------------------------------------------------------------------
+# Theorem 3: the variance of the risks of a fixed score
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCovariance:
+    """Covariance matrix of the empirical (R_PN, R_PU, R_NU) of one fixed score.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (3, 3)
+    """
+
+    matrix: Floats
+
+    def variance(self, eta: ArrayLike) -> Floats:
+        """Var R_PNU(eta), same shape as ``eta`` in [-1, 1]."""
+        eta = np.asarray(eta, dtype=float)
+        if np.any(np.abs(eta) > 1):
+            raise ValueError("eta must lie in [-1, 1].")
+        weights = np.stack([1.0 - np.abs(eta), np.maximum(eta, 0.0), np.maximum(-eta, 0.0)])
+        return np.asarray(np.einsum("i...,ij,j...->...", weights, self.matrix, weights))
+
+    def ratio(self, eta: ArrayLike) -> Floats:
+        """r(eta) = Var R_PNU(eta) / Var R_PN, of Figures 1 and 2."""
+        if not self.matrix[0, 0] > 0:
+            raise ValueError("The PN risk of these scores does not vary: there is no ratio to it.")
+        return np.asarray(self.variance(eta) / self.matrix[0, 0])
+
+    @property
+    def gamma_pnpu(self) -> float:
+        """argmin of Var R_PNPU(gamma) = (V_PN - C) / (V_PN + V_PU - 2 C); may leave [0, 1]."""
+        return self._gamma(1)
+
+    @property
+    def gamma_pnnu(self) -> float:
+        """argmin of Var R_PNNU(gamma); may leave [0, 1]."""
+        return self._gamma(2)
+
+    def _gamma(self, k: int) -> float:
+        v, other, c = self.matrix[0, 0], self.matrix[k, k], self.matrix[0, k]
+        return float((v - c) / (v + other - 2.0 * c))
+
+
+def risk_covariance(
+    positive: ArrayLike,
+    negative: ArrayLike,
+    *,
+    n_positive: int,
+    n_negative: int,
+    n_unlabeled: float,
+    prior: float,
+    loss: LossLike = "squared",
+) -> RiskCovariance:
+    """The correct variances: Hoeffding's decomposition, finite nU, pairs that share rows counted.
+
+    With a(x, z) = l(g(x) - g(z)) and E over the populations, the first-order projections are
+
+    - on a positive p:  PN: E_N a(p, N);  PU: [E_U a(p, U) - tP (E_P a(p, P) + E_P a(P, p))] / tN
+    - on a negative n:  PN: E_P a(P, n);  NU: [E_U a(U, n) - tN (E_N a(n, N) + E_N a(N, n))] / tP
+    - on an unlabelled u:  PU: E_P a(P, u) / tN;  NU: E_N a(u, N) / tP
+
+    Their covariances over n_role give all covariances and the first-order variances; what pairs
+    add beyond their rows gives the second-order terms, over nP nN, nP nU, nN nU and, within a
+    role, n (n - 1)/2. The sum is exact at any size. The within-role terms are U-statistics.
+
+    Parameters
+    ----------
+    positive, negative : array-like, shape (mP,), (mN,)
+        Scores that stand for the two populations (large samples); U is their mixture.
+    n_positive, n_negative, n_unlabeled : int
+        Sizes of the samples the risks are computed on; ``n_unlabeled`` may be infinite.
+    prior : float
+        Share of positives inside the unlabelled rows, strictly between 0 and 1.
+    loss : str or callable
+        "squared", "exponential", "logistic", "zero_one", or a function of the margin.
+    """
+    _check_sizes(prior, n_positive, n_negative, n_unlabeled)
+    pairs = _Pairs(positive, negative, prior, loss)
+    t_p, t_n = prior, 1.0 - prior
+    matrix = (
+        _covariance(pairs.on_positive()) / n_positive
+        + _covariance(pairs.on_negative()) / n_negative
+        + _covariance(pairs.on_unlabeled(), pairs.mass) / n_unlabeled
+    )
+    matrix[0, 0] += _interaction(pairs.pn) / (n_positive * n_negative)
+    of_pu, of_nu = pairs.mixed_interactions()
+    matrix[1, 1] += of_pu / (t_n**2 * n_positive * n_unlabeled)
+    matrix[2, 2] += of_nu / (t_p**2 * n_negative * n_unlabeled)
+    for k, own, n, ratio in (
+        (1, pairs.pp, n_positive, t_p / t_n),
+        (2, pairs.nn, n_negative, t_n / t_p),
+    ):
+        # Var of a U-statistic of order two: 4 z1/n + 2 z2/(n (n-1)), z2 the pure pair part
+        matrix[k, k] += ratio**2 * 2.0 * _interaction(0.5 * (own + own.T)) / (n * (n - 1))
+    _check_finite(matrix)
+    return RiskCovariance(matrix)
+
+
+def variance_ratio(
+    eta: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
+    *,
+    n_positive: int,
+    n_negative: int,
+    n_unlabeled: float,
+    prior: float,
+    loss: LossLike = "squared",
+) -> Floats:
+    """r(eta) = Var R_PNU(eta) / Var R_PN for eta in [-1, 1]; arguments of :func:`risk_covariance`.
+
+    ``prior`` is the share of positives inside the unlabelled rows. Below 1, unlabelled rows make
+    the empirical risk more stable.
+    """
+    covariance = risk_covariance(
+        positive,
+        negative,
+        n_positive=n_positive,
+        n_negative=n_negative,
+        n_unlabeled=n_unlabeled,
+        prior=prior,
+        loss=loss,
+    )
+    return covariance.ratio(eta)
+
+
+@dataclass(frozen=True)
+class PrintedVariance:
+    """Theorem 3 as printed (nU infinite, pairs treated as independent): the psi's and what follows.
+
+    Kept for comparison with the paper. It is wrong: pairs share rows, so Var R_PN is of order
+    1/nP + 1/nN, not 1/(nP nN). Use :func:`risk_covariance`.
+    """
+
+    psi_pn: float
+    psi_pu: float
+    psi_pp: float
+    psi_nu: float
+    psi_nn: float
+
+    @property
+    def gamma_pnpu(self) -> float:
+        """(psi_PN - psi_PP/2) / (psi_PN + psi_PU - psi_PP)."""
+        return (self.psi_pn - self.psi_pp / 2) / (self.psi_pn + self.psi_pu - self.psi_pp)
+
+    @property
+    def gamma_pnnu(self) -> float:
+        """(psi_PN - psi_NN/2) / (psi_PN + psi_NU - psi_NN)."""
+        return (self.psi_pn - self.psi_nn / 2) / (self.psi_pn + self.psi_nu - self.psi_nn)
+
+    def variance(self, eta: float) -> float:
+        """(1-g)^2 psi_PN + g^2 psi_PU + (1-g) g psi_PP for g = eta >= 0; NU, NN, g = -eta below."""
+        g = abs(eta)
+        own, cross = (self.psi_pu, self.psi_pp) if eta >= 0 else (self.psi_nu, self.psi_nn)
+        return (1 - g) ** 2 * self.psi_pn + g**2 * own + (1 - g) * g * cross
+
+
+def printed_variance(
+    positive: ArrayLike,
+    negative: ArrayLike,
+    *,
+    n_positive: int,
+    n_negative: int,
+    prior: float,
+    loss: LossLike = "squared",
+) -> PrintedVariance:
+    """Theorem 3 exactly as printed.
+
+    tau_PN,PU and tau_PN,NU are not defined in the paper; they are read like the others, as
+    covariances of the two losses over the row they share. Arguments as in
+    :func:`risk_covariance`; ``prior`` is the share of positives inside the unlabelled rows.
+    """
+    _check_sizes(prior, n_positive, n_negative, np.inf)
+    pairs = _Pairs(positive, negative, prior, loss)
+    t_p, t_n = prior, 1.0 - prior
+    p_over_n, p_over_u, p_over_p = pairs.pn.mean(1), pairs.p_over_u, pairs.pp.mean(1)
+    p_over_n_at_n, u_over_n, n_over_n = pairs.pn.mean(0), pairs.u_over_n, pairs.nn.mean(1)
+    tau_p = _covariance(np.stack([p_over_n, p_over_u, p_over_p]))
+    tau_n = _covariance(np.stack([p_over_n_at_n, u_over_n, n_over_n]))
+    _check_finite(tau_p, tau_n, pairs.pn.var(), pairs.pp.var(), pairs.nn.var())
+    return PrintedVariance(
+        psi_pn=float(pairs.pn.var() / (n_positive * n_negative)),
+        psi_pu=float(
+            (t_p / (t_n * n_positive)) ** 2 * pairs.pp.var()
+            - t_p / (t_n**2 * n_positive) * tau_p[1, 2]
+        ),
+        psi_pp=float((tau_p[0, 1] - t_p * tau_p[0, 2]) / (t_n * n_positive)),
+        psi_nu=float(
+            (t_n / (t_p * n_negative)) ** 2 * pairs.nn.var()
+            - t_n / (t_p**2 * n_negative) * tau_n[1, 2]
+        ),
+        psi_nn=float((tau_n[0, 1] - t_n * tau_n[0, 2]) / (t_p * n_negative)),
+    )
+
+
+class _Pairs:
+    """Losses of all pairs of two reference samples, and their means over one side.
+
+    ``pn[i, j]`` = l(p_i - n_j), likewise ``pp`` and ``nn``; U is the mixture of both samples.
+    """
+
+    def __init__(
+        self, positive: ArrayLike, negative: ArrayLike, prior: float, loss: LossLike
+    ) -> None:
+        function = get_loss(loss).value if isinstance(loss, (str, Loss)) else loss
+        p, n = _population(positive, "positive"), _population(negative, "negative")
+        self.prior = prior
+        self.pn = function(p[:, None] - n[None, :])
+        self.pp = function(p[:, None] - p[None, :])
+        self.nn = function(n[:, None] - n[None, :])
+        self.mass = np.concatenate(
+            [np.full(len(p), prior / len(p)), np.full(len(n), (1.0 - prior) / len(n))]
+        )
+        self.p_over_u = prior * self.pp.mean(1) + (1.0 - prior) * self.pn.mean(1)
+        self.u_over_n = prior * self.pn.mean(0) + (1.0 - prior) * self.nn.mean(0)
+
+    def on_positive(self) -> Floats:
+        t_p, t_n = self.prior, 1.0 - self.prior
+        within = self.pp.mean(1) + self.pp.mean(0)
+        pu = (self.p_over_u - t_p * within) / t_n
+        return np.stack([self.pn.mean(1), pu, np.zeros(len(pu))])
+
+    def on_negative(self) -> Floats:
+        t_p, t_n = self.prior, 1.0 - self.prior
+        within = self.nn.mean(1) + self.nn.mean(0)
+        nu = (self.u_over_n - t_n * within) / t_p
+        return np.stack([self.pn.mean(0), np.zeros(len(nu)), nu])
+
+    def on_unlabeled(self) -> Floats:
+        lost = np.concatenate([self.pp.mean(0), self.pn.mean(0)]) / (1.0 - self.prior)
+        won = np.concatenate([self.pn.mean(1), self.nn.mean(1)]) / self.prior
+        return np.stack([np.zeros(len(won)), lost, won])
+
+    def mixed_interactions(self) -> tuple[float, float]:
+        """Pure pair parts of Var l(p - u) and of Var l(u - n), u from the mixture."""
+        t_p, t_n = self.prior, 1.0 - self.prior
+        _, lost, won = self.on_unlabeled()
+        parts = []
+        for of_p, of_n, own, of_u in (
+            (self.pp, self.pn, self.p_over_u, lost * t_n),
+            (self.pn, self.nn, self.u_over_n, won * t_p),
+        ):
+            total = t_p * np.mean(of_p**2) + t_n * np.mean(of_n**2) - own.mean() ** 2
+            spread_u = _covariance(of_u[None, :], self.mass)[0, 0]
+            parts.append(float(total - own.var() - spread_u))
+        return parts[0], parts[1]
+
+
+def _covariance(projections: Floats, mass: Floats | None = None) -> Floats:
+    """Covariance of rows under probabilities ``mass``; the samples stand for populations."""
+    m = projections.shape[1]
+    mass = np.full(m, 1.0 / m) if mass is None else mass
+    centered = projections - (projections @ mass)[:, None]
+    return np.asarray((centered * mass) @ centered.T)
+
+
+def _interaction(losses: Floats) -> float:
+    """Variance of a pair loss that neither row alone explains."""
+    return float(losses.var() - losses.mean(1).var() - losses.mean(0).var())
+
+
+def _population(scores: ArrayLike, name: str) -> Floats:
+    values = np.asarray(scores, dtype=float)
+    if values.ndim != 1 or len(values) < 2 or not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} must be a one-dimensional array of at least two finite scores.")
+    check_range(values, name)
+    return values
+
+
+def _check_finite(*values: ArrayLike) -> None:
+    if not all(np.isfinite(value).all() for value in values):
+        raise ValueError(
+            "The losses of these scores, weights or features are too large to compute with; "
+            "rescale them."
+        )
+
+
+def _check_sizes(prior: float, n_positive: int, n_negative: int, n_unlabeled: float) -> None:
+    check_prior(prior)
+    if min(n_positive, n_negative) < 2 or n_unlabeled < 1:
+        raise ValueError("Variances need at least two positives, two negatives and one unlabelled.")

@@ -1,0 +1,411 @@
+"""What Dask and Spark share: tables in parts, one task each; matrices, labels and counts."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc._utils.arrays import LARGEST
+from pnuauc._utils.threads import one_blas_thread
+from pnuauc.core.design import MATRIX_FREE_ABOVE
+from pnuauc.core.losses import get_loss
+from pnuauc.core.ranks import ScoreCounts, check_scores
+from pnuauc.core.rows import merged
+from pnuauc.evaluation.compare import LabeledPairs, PairCounts
+from pnuauc.evaluation.estimate import unbiased_auc
+from pnuauc.exceptions import EngineError, InputError
+from pnuauc.io.cells import pa, pc
+from pnuauc.io.draw import AllUnlabeled, RowKeys, draw_rows
+from pnuauc.io.sources import BATCH_ROWS, Batch, FileSource, Source
+from pnuauc.labels import UNLABELED, Roles, read_roles
+
+__all__ = [
+    "FEATURES",
+    "ID",
+    "LABEL",
+    "SCORE",
+    "SECOND_SCORE",
+    "WEIGHT",
+    "FileParts",
+    "Job",
+    "LabelCodes",
+    "PartReader",
+    "as_matrix",
+    "check_cells",
+    "count_pairs",
+    "count_scores",
+    "fit_on_source",
+    "matrix_table",
+    "read_labels",
+    "slices",
+    "unbiased_score",
+]
+
+# What engines share: a table cut into parts, each read and summarised by one task.
+
+
+#: Rows of a part: Parquet files of more are cut between row groups.
+PART_ROWS = 1_000_000
+
+
+class PartReader(Protocol):
+    """Turns a part, in the task that has it, into batches."""
+
+    @property
+    def schema(self) -> Any:
+        """Names and types of the columns."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns."""
+        ...
+
+    def select(self, columns: Sequence[str]) -> PartReader:
+        """The same with these columns only."""
+        ...
+
+    def __call__(self, part: Any, number: int) -> Iterable[Batch]: ...
+
+
+def _never(a: Any, b: Any) -> Any:
+    raise AssertionError("results of a map are not merged")
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What one visit of all parts does; shipped to the tasks as one argument."""
+
+    read: Callable[[Any, int], Iterable[Batch]]
+    summarise: Callable[[Batch], Any]
+    merge: Callable[[Any, Any], Any] = _never
+
+    def summary(self, part: Any, number: int) -> tuple[Any] | None:
+        """The merged summaries of a part's batches as a tuple of one; None if it has none."""
+        with one_blas_thread(), _enough_memory(number):
+            found = ((self.summarise(batch),) for batch in self.read(part, number))
+            return functools.reduce(self.joined, found, None)
+
+    def results(self, part: Any, number: int) -> list[Any]:
+        """What ``summarise`` makes of each batch of a part."""
+        with one_blas_thread(), _enough_memory(number):
+            return [self.summarise(batch) for batch in self.read(part, number)]
+
+    def joined(self, a: tuple[Any] | None, b: tuple[Any] | None) -> tuple[Any] | None:
+        return merged(self.merge, a, b)
+
+
+@contextlib.contextmanager
+def _enough_memory(number: int) -> Iterator[None]:
+    try:
+        yield
+    except MemoryError as error:
+        raise EngineError(
+            f"The task of partition {number} ran out of memory ({error or 'no more is known'}); "
+            "raise the memory of workers, or cut the table into smaller partitions."
+        ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class FileParts:
+    """The files of a table, one a part: what an engine needs to read them where it works.
+
+    Files must be found under the same name there, as on a shared disk. Large Parquet files are
+    several parts, each some of the row groups.
+
+    Attributes
+    ----------
+    source : FileSource, whose files are the parts
+    names : files of the table by their number
+    file_of : number of the file of each part
+    """
+
+    source: FileSource
+    names: tuple[str, ...]
+    file_of: tuple[int, ...]
+
+    @classmethod
+    def of(cls, source: FileSource) -> FileParts:
+        """With names that hold in every folder, and nothing that stays with the driver."""
+        files = [replace(file, path=file.path.absolute()) for file in source.files]
+        pieces = [file.pieces(PART_ROWS) for file in files]
+        return cls(
+            replace(source, files=[p for own in pieces for p in own], seen=None, n_threads=1),
+            tuple(str(file.path) for file in files),
+            tuple(i for i, own in enumerate(pieces) for _ in own),
+        )
+
+    @property
+    def schema(self) -> Any:
+        return self.source.schema
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return list(self.source.schema.names)
+
+    @property
+    def part_names(self) -> list[str]:
+        return list(self.names)
+
+    @property
+    def untyped(self) -> bool:
+        return self.source.untyped
+
+    @property
+    def numbers(self) -> list[int]:
+        """Parts, as they are passed to tasks."""
+        return list(range(len(self.source.files)))
+
+    def name_of(self, part: int) -> str:
+        """The file that a part is of."""
+        return self.names[self.file_of[part]]
+
+    def select(self, columns: Sequence[str]) -> FileParts:
+        return replace(self, source=self.source.select(columns))
+
+    def __call__(self, part: int, number: int) -> Iterator[Batch]:
+        file = self.source.files[part]
+        if not file.path.exists():
+            raise InputError(
+                f"'{file.path}' was not found by the machine that was to read it: it was removed, "
+                "or lies on a disk that not all machines share. Nothing was fitted or written."
+            )
+        for batch in replace(self.source, files=[file]).batches():
+            yield replace(batch, part=self.file_of[part])
+
+
+def slices(table: Any, name: str, part: int) -> Iterator[Batch]:
+    """A table in memory as batches of neighbouring rows."""
+    for start in range(0, table.num_rows, BATCH_ROWS):
+        yield Batch(table.slice(start, BATCH_ROWS), name, start, part)
+
+
+# Tables of one feature matrix: rows x, a label, perhaps a weight and an id, wherever they live.
+
+
+FEATURES, LABEL, WEIGHT, ID = "features", "label", "weight", "id"
+#: Unlabelled rows that come to the driver: centres, prior and threshold rest on them.
+DRAWN_ROWS = 20_000
+#: More distinct labels than this are measurements.
+_MOST_LABELS = 1000
+
+
+def matrix_table(columns: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """Numpy columns -> arrow table; the matrix becomes a column of lists and is not copied."""
+    made = []
+    for name in names:
+        values = columns[name]
+        if name == FEATURES:
+            flat = pa.array(np.ascontiguousarray(values).ravel())
+            values = pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+        made.append(values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True))
+    lengths = {name: len(column) for name, column in zip(names, made, strict=True)}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise InputError(
+            f"Columns that belong together have different numbers of rows ({found}); cut them into "
+            "the same partitions."
+        )
+    return pa.table(made, names=list(names))
+
+
+def check_cells(X: NDArray[Any], where: str) -> NDArray[Any]:
+    """X itself, if it can be computed with; the error names where it comes from."""
+    if X.size and not max(X.max(), -X.min()) <= LARGEST[X.dtype.name]:  # not so for NaN either
+        raise InputError(
+            f"{where} holds NaN, infinity or numbers too large to compute with; fill these cells "
+            "in, drop the rows or rescale the columns."
+        )
+    return X
+
+
+def as_matrix(column: Any, where: str = "X") -> NDArray[Any]:
+    """A column of lists -> shape (n, d), without a copy; missing cells are refused."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    values = column.flatten()
+    if column.null_count or values.null_count:
+        raise InputError(f"{where} holds missing values; fill them in or drop these rows.")
+    n = len(column)
+    if n and len(values) % n:
+        raise InputError(f"The rows of {where} differ in their number of features.")
+    return np.asarray(values.to_numpy(zero_copy_only=False).reshape(n, -1 if n else 0))
+
+
+def read_matrix(batch: Batch) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+    """(X, weights or None) of all rows of a batch."""
+    table = batch.table
+    X = as_matrix(table.column(FEATURES), batch.name)
+    if WEIGHT not in table.schema.names:
+        return X, None
+    weight = table.column(WEIGHT).to_numpy(zero_copy_only=False).astype(np.float64)
+    if not (np.isfinite(weight) & (weight >= 0)).all():
+        raise InputError(f"Weights in {batch.name} must be finite and not negative.")
+    return X, weight
+
+
+@dataclass(frozen=True)
+class LabelCodes:
+    """The role of every label value, as :func:`pnuauc.labels.read_roles` read them together."""
+
+    values: tuple[Any, ...]
+    codes: tuple[int, ...]
+
+    def __call__(self, table: Any) -> NDArray[np.int8]:
+        """Roles of the rows of a table, shape (n,)."""
+        column = table.column(LABEL)
+        lookup = np.array([*self.codes, UNLABELED], dtype=np.int8)
+        if not self.values:
+            return np.full(len(column), UNLABELED, dtype=np.int8)
+        known = pa.array(self.values, type=column.type)
+        index = pc.fill_null(pc.index_in(column, value_set=known), len(self.values))
+        return np.asarray(lookup[index.to_numpy(zero_copy_only=False)])
+
+
+def read_labels(source: Source, **label_codes: Any) -> tuple[LabelCodes, Roles, dict[int, int]]:
+    """(roles of the values, what they are called, rows of each role), from one visit of labels.
+
+    The second has a row for every distinct value: it knows the two classes.
+    """
+    nothing: dict[Any, int] = {}
+    counts = source.select([LABEL]).reduce(_count_labels, _add_counts, nothing)
+    if len(counts) > _MOST_LABELS:
+        raise InputError(
+            f"The labels take more than {_MOST_LABELS} values; they must be classes.",
+            about="labels",
+        )
+    values = sorted((v for v in counts if v is not None), key=_by_kind)
+    seen: list[Any] = [*values, *([None] if None in counts else [])]
+    roles = read_roles(np.array(seen, dtype=object), **label_codes)
+    n_rows = dict.fromkeys((1, 0, UNLABELED), 0)
+    for value, code in zip(seen, roles, strict=True):
+        n_rows[code] += counts[value]
+    return LabelCodes(tuple(values), tuple(roles.codes[: len(values)].tolist())), roles, n_rows
+
+
+def _by_kind(value: Any) -> tuple[str, Any]:
+    return ("", value) if isinstance(value, (bool, int, float)) else (type(value).__name__, value)
+
+
+def _count_labels(batch: Batch) -> dict[Any, int]:
+    column = batch.table.column(LABEL)
+    found: dict[Any, int] = {}
+    for item in column.value_counts():
+        value, n = item["values"].as_py(), item["counts"].as_py()
+        value = None if value is None or value != value or value == "" else value
+        found[value] = found.get(value, 0) + n
+    # enough to be refused; a column of measurements must not be carried to the driver
+    return dict(list(found.items())[: _MOST_LABELS + 1])
+
+
+def _add_counts(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
+    merged = dict(a)
+    for value, n in b.items():
+        if value in merged or len(merged) <= _MOST_LABELS + 1:
+            merged[value] = merged.get(value, 0) + n
+    return merged
+
+
+def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]) -> Any:
+    """Fit an :class:`AUCClassifierCV` to a source with the columns of this module."""
+    if get_loss(estimator.loss).name != "squared":
+        raise ValueError(
+            f"loss={estimator.loss!r} visits the rows many times and keeps a score of each; tables "
+            "in partitions are fitted with the squared loss, which needs their moments only."
+        )
+    codes, roles, n_rows = read_labels(source, **label_codes)
+    names = source.schema.names
+    # which hashes are small, and so which rows are centres, follows the seed
+    seed = estimator.random_state if isinstance(estimator.random_state, (int, np.integer)) else 0
+    named = ID in names
+    keys = RowKeys((ID if named else FEATURES,), int(seed), named)
+    drawn = draw_rows(source, keys, codes, DRAWN_ROWS, n_rows[UNLABELED])
+    X, weight = read_matrix(Batch(drawn.table, "X"))
+    if estimator.basis == "identity" and X.shape[1] > MATRIX_FREE_ABOVE:
+        raise ValueError(
+            f"The linear model of {X.shape[1]} columns keeps all rows; tables in partitions are "
+            f"fitted with at most {MATRIX_FREE_ABOVE} columns, or with another basis."
+        )
+    known = Roles(drawn.codes, roles.positive_label, roles.negative_label, roles.announcement)
+    unlabeled = drawn.codes == UNLABELED
+    elsewhere = AllUnlabeled(source, read_matrix, codes, keys, drawn.key[unlabeled])
+    return estimator._fit_with(X, known, weight, elsewhere if unlabeled.any() else None)
+
+
+# AUC of score columns wherever they live: labelled scores are gathered, the others counted.
+
+
+SCORE, SECOND_SCORE = "score", "second_score"
+
+
+def count_scores(source: Source, **label_codes: Any) -> ScoreCounts:
+    """Counts of a source with the columns label and score, merged over all its batches."""
+    codes, _, _ = read_labels(source, **label_codes)
+    roles, scores = _labeled(source, codes, (SCORE,))
+    counts = ScoreCounts.from_roles(roles, scores[0])
+    count = functools.partial(_count, codes=codes, anchors=counts.anchors)
+    return source.reduce(count, operator.add, counts)
+
+
+def count_pairs(source: Source, **label_codes: Any) -> tuple[LabeledPairs, PairCounts]:
+    """Labelled rows, and counts of the others, of a source with a label and two scores."""
+    codes, _, _ = read_labels(source, **label_codes)
+    roles, scores = _labeled(source, codes, (SCORE, SECOND_SCORE))
+    labeled = LabeledPairs(roles, *scores)
+    nothing = labeled.count(np.empty(0), np.empty(0))
+    count = functools.partial(_count_both, codes=codes, labeled=labeled)
+    return labeled, source.reduce(count, operator.add, nothing)
+
+
+def unbiased_score(counts: ScoreCounts, prior: Any, method: str = "auto") -> float:
+    """What ranks models: the unbiased AUC, without a prior the share of pairs won."""
+    if method == "auto" and prior is None and not (counts.n_positive and counts.n_negative):
+        method = "pu_raw" if counts.n_positive else "nu_raw"
+    return unbiased_auc(counts, prior, method)
+
+
+def _labeled(
+    source: Source, codes: LabelCodes, names: tuple[str, ...]
+) -> tuple[Roles, NDArray[np.float64]]:
+    """Roles and scores, shape (columns, n), of the labelled rows."""
+    gather = functools.partial(_gather, codes=codes, names=names)
+    found = source.select([LABEL, *names]).reduce(
+        gather, _side_by_side, np.empty((1 + len(names), 0))
+    )
+    return Roles(found[0].astype(np.int8)), found[1:]
+
+
+def _gather(batch: Batch, codes: LabelCodes, names: tuple[str, ...]) -> NDArray[np.float64]:
+    roles = codes(batch.table)
+    known = np.flatnonzero(roles != UNLABELED)
+    scores = [_scores(batch, name)[known] for name in names]
+    return np.stack([roles[known].astype(np.float64), *scores])
+
+
+def _side_by_side(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.concatenate([a, b], axis=1)
+
+
+def _scores(batch: Batch, name: str) -> NDArray[np.float64]:
+    column = batch.table.column(name)
+    if column.null_count:
+        raise InputError(f"The scores in {batch.name} have missing values; score these rows first.")
+    return check_scores(column.to_numpy(zero_copy_only=False), name=f"{name} in {batch.name}")
+
+
+def _count(batch: Batch, codes: LabelCodes, anchors: NDArray[np.float64]) -> ScoreCounts:
+    scores = _scores(batch, SCORE)[codes(batch.table) == UNLABELED]
+    unlabeled = Roles(np.full(len(scores), UNLABELED, dtype=np.int8))
+    return ScoreCounts.from_roles(unlabeled, scores, anchors)
+
+
+def _count_both(batch: Batch, codes: LabelCodes, labeled: LabeledPairs) -> PairCounts:
+    rows = codes(batch.table) == UNLABELED
+    return labeled.count(_scores(batch, SCORE)[rows], _scores(batch, SECOND_SCORE)[rows])

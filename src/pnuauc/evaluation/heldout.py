@@ -1,0 +1,307 @@
+"""The only cross-fit: scores of rows by models that did not see them, one column a model.
+
+Places, weights of members, comparisons, importance, the posterior and with it every number that is
+stated read the one table that is made here, or by :mod:`pnuauc.committee.held_out` on the same
+folds for all members at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import clone
+
+from pnuauc._utils.arrays import Floats, Indices
+from pnuauc.evaluation.posterior import Posterior, place_scores
+from pnuauc.labels import Roles
+from pnuauc.prior import ClassPrior
+from pnuauc.tuning import POSTERIOR
+
+__all__ = ["Difference", "HeldOut", "cross_fit", "row_worth", "standardize"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Paired difference of two AUCs: value, standard error, limits and two-sided p-value."""
+
+    value: float
+    std_error: float
+    low: float
+    high: float
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Scores of rows by models that did not see them.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (m,)
+        Their numbers in the table; labelled rows and those unlabelled ones that were held out.
+    codes : ndarray of int8, shape (m,)
+        Roles: 1, 0, -1.
+    fold : ndarray of int, shape (m,)
+    scores : ndarray, shape (m, n_models)
+        Brought to mean 0 and standard deviation 1 over the unlabelled rows of the fold.
+    reference : list of ndarray, shape (r_k, n_models)
+        For each fold the unlabelled rows that places are counted among, as its models score them.
+    together : bool
+        Those of all folds side by side, each fold on its own scale: a fold's own unlabelled rows
+        are few, and hold more or fewer positives than their share, which would blur every place.
+    worth : ndarray, shape (m,)
+        How many rows each labelled row counts as (:func:`row_worth`).
+    groups : ndarray of int, shape (m,)
+        Rows with the same number are not independent.
+    models : list
+        For each fold an object with ``score(X) -> (n, n_models)`` on the fold's scale.
+    """
+
+    rows: Indices
+    codes: NDArray[np.int8]
+    fold: Indices
+    scores: Floats
+    reference: list[Floats]
+    together: bool
+    worth: Floats
+    groups: Indices
+    models: Sequence[Any] = ()
+
+    @property
+    def n_folds(self) -> int:
+        return len(self.reference)
+
+    @property
+    def labeled(self) -> Indices:
+        """Positions of labelled rows."""
+        return np.flatnonzero(self.codes >= 0)
+
+    def without(self, fold: int) -> HeldOut:
+        """The same less one fold's rows; the other folds keep their numbers."""
+        rest = self.fold != fold
+        names = ("rows", "codes", "fold", "scores", "worth", "groups")
+        return replace(self, **{name: getattr(self, name)[rest] for name in names})
+
+    def sums(self, weights: Floats, scores: Floats | None = None) -> Floats:
+        """Weighted sums of the models' scores, shape (m,).
+
+        weights : ndarray, shape (n_folds, n_models)
+            For each fold those that its rows took no part in, or the same row again and again.
+        """
+        values = self.scores if scores is None else scores
+        return np.asarray((values * weights[self.fold]).sum(axis=1))
+
+    def places(self, weights: Floats, scores: Floats | None = None) -> Floats:
+        """Share of unlabelled rows that score lower, shape (m,), in (0, 1).
+
+        ``scores`` take the place of the rows' own, shape (m, n_models).
+        """
+        total = self.sums(weights, scores)
+        # summed as in `sums`, so that equal rows tie
+        others = [(rows * weights[k]).sum(axis=1) for k, rows in enumerate(self.reference)]
+        if self.together:
+            scales = [standardize(values) if len(values) else (0.0, 1.0) for values in others]
+            center, spread = np.array(scales)[self.fold].T
+            total = (total - center) / spread
+            pairs = zip(others, scales, strict=True)
+            others = [np.concatenate([(v - c) / s for v, (c, s) in pairs])] * self.n_folds
+        found = np.empty(len(total))
+        for k, values in enumerate(others):
+            own = self.fold == k
+            found[own] = _places_among(total[own], values)
+        return found
+
+    def posterior(
+        self,
+        weights: Floats,
+        prior: ClassPrior | None,
+        belief: tuple[float, float],
+        *,
+        random_labels: bool = False,
+        seed: int = 0,
+    ) -> Posterior:
+        """Share and curve of the model that is fitted to all rows."""
+        places = self.places(weights)
+        parts = [self.codes == code for code in (1, 0)]
+        return place_scores(
+            *(places[part] for part in parts),
+            prior=prior,
+            belief=belief,
+            weights=(self.worth[parts[0]], self.worth[parts[1]]),
+            discount=POSTERIOR.discount.value,
+            n_folds=self.n_folds,
+            random_labels=random_labels,
+            seed=seed,
+        )
+
+    def auc(self, places: Floats, share: float | None = None) -> float:
+        """Held-out AUC of these places, shape (m,).
+
+        With both classes 1/2 + mean place of positives - mean place of negatives, which is the AUC
+        whatever the share of positives in U. With one class the share is needed; without it the
+        AUC against U.
+        """
+        return 0.5 + self._contrast(places - 0.5, share)[0]
+
+    def difference(
+        self, a: Floats, b: Floats, share: float | None = None, level: float = 0.95
+    ) -> Difference:
+        """AUC of places ``a`` less that of ``b``, both of shape (m,), by the same rows.
+
+        The variance counts groups where rows repeat, and places of refits as ``POSTERIOR.discount``
+        says.
+        """
+        value, variance = self._contrast(a - b, share)
+        error = float(np.sqrt(variance * POSTERIOR.discount.value))
+        half = float(special.ndtri(0.5 + level / 2.0)) * error
+        p_value = float(2.0 * special.ndtr(-abs(value) / error)) if error > 0 else 1.0
+        return Difference(value, error, value - half, value + half, p_value)
+
+    def _contrast(self, values: Floats, share: float | None) -> tuple[float, float]:
+        """Mean over positives less mean over negatives, on the scale of the AUC, and variance."""
+        found = []
+        for code in (1, 0):
+            own = self.codes == code
+            if own.any():
+                sign = 1.0 if code else -1.0
+                mean, variance = _clustered(values[own], self.worth[own], self.groups[own])
+                found.append((sign * mean, variance, code))
+        scale = 1.0
+        if len(found) == 1 and share is not None:
+            # mean places: (1 - t) AUC + t / 2 of positives, 1 - t AUC - (1 - t) / 2 of negatives
+            scale = 1.0 / max(1.0 - share if found[0][2] else share, 1e-3)
+        mean = scale * sum(f[0] for f in found)
+        return float(mean), float(scale**2 * sum(f[1] for f in found))
+
+
+def _clustered(values: Floats, worth: Floats, groups: Indices) -> tuple[float, float]:
+    """Weighted mean, and its variance with groups as the independent units."""
+    weight = worth / worth.sum()
+    mean = float(weight @ values)
+    _, group = np.unique(groups, return_inverse=True)
+    sums = np.bincount(group, weight * (values - mean))
+    n = len(sums)
+    return mean, float((sums**2).sum()) * n / max(n - 1, 1)
+
+
+def row_worth(codes: NDArray[np.int8], groups: Indices, weights: Floats | None = None) -> Floats:
+    """How many rows each labelled row counts as, shape (m,).
+
+    Rows of one class and one group share one row. Weights (1 / odds of having been labelled) are
+    scaled within a class to the number of rows that they are worth, (sum v)^2 / sum v^2 (Kish).
+    """
+    worth = np.ones(len(codes))
+    for code in (1, 0):
+        own = np.flatnonzero(codes == code)
+        if not len(own):
+            continue
+        sizes = np.unique(groups[own], return_inverse=True, return_counts=True)
+        worth[own] = 1.0 / sizes[2][sizes[1]]
+        if weights is not None:
+            v = weights[own]
+            worth[own] *= v * v.sum() / max(float((v**2).sum()), 1e-300)
+    return worth
+
+
+def _places_among(scores: Floats, reference: Floats) -> Floats:
+    """Share of the reference that is lower, ties half; half a row away from 0 and 1."""
+    ordered, n = np.sort(reference), max(len(reference), 1)
+    below = np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")
+    return np.asarray(np.clip(below / (2.0 * n), 0.5 / n, 1.0 - 0.5 / n))
+
+
+def standardize(scores: Floats) -> tuple[Any, Any]:
+    """Mean and standard deviation by column, 1 where it is 0."""
+    spread = scores.std(axis=0)
+    return scores.mean(axis=0), np.where(spread > 0, spread, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Refit:
+    """One fitted model on its fold's scale."""
+
+    model: Any
+    center: Floats
+    spread: Floats
+
+    def score(self, X: Any) -> Floats:
+        return (raw_scores(self.model, X)[:, None] - self.center) / self.spread
+
+
+def raw_scores(model: Any, X: Any) -> Floats:
+    """``decision_function``, or the chance of the positive class, shape (n,)."""
+    if hasattr(model, "decision_function"):
+        found = np.asarray(model.decision_function(X), dtype=np.float64)
+        return found if found.ndim == 1 else found[:, -1]
+    chances = np.asarray(model.predict_proba(X), dtype=np.float64)
+    classes = list(getattr(model, "classes_", range(chances.shape[1])))
+    return chances[:, classes.index(1) if 1 in classes else -1]
+
+
+def cross_fit(
+    models: Sequence[Any],
+    X: Any,
+    roles: Roles,
+    folds: dict[str, list[Indices]],
+    n_folds: int,
+    *,
+    groups: Indices | None = None,
+    weights: Floats | None = None,
+    max_reference: int = 5000,
+) -> HeldOut:
+    """Refit each model without each fold and score the fold: one column a model.
+
+    Parameters
+    ----------
+    models : sequence of estimators; each is cloned. One without unlabelled rows in its ``fit`` is
+        wrapped by the caller.
+    X : ndarray or CSR matrix, shape (n, d)
+    roles : Roles, of length n
+    folds : role letter -> row numbers of each fold, as :class:`pnuauc.selection.FoldedRows` has
+        them; lists beyond ``n_folds`` are never held out
+    """
+    groups = np.arange(len(roles)) if groups is None else groups
+    rows, fold, scores, reference, refits = [], [], [], [], []
+    for k in range(n_folds):
+        held = np.concatenate([folds[role][k] for role in "PNU" if role in folds])
+        lists = [part for role in folds for j, part in enumerate(folds[role]) if j != k]
+        train = np.sort(np.concatenate(lists))
+        fitted = [clone(m).fit(X[train], roles.take(train)) for m in models]
+        values = np.column_stack([raw_scores(m, X[held]) for m in fitted])
+        own = roles.codes[held] == -1
+        center, spread = standardize(values[own] if own.any() else values)
+        values = (values - center) / spread
+        rows.append(held)
+        fold.append(np.full(len(held), k))
+        scores.append(values)
+        reference.append((values[own] if own.any() else values)[:max_reference])
+        refits.append(
+            [_Refit(m, center[j : j + 1], spread[j : j + 1]) for j, m in enumerate(fitted)]
+        )
+    number, codes = np.concatenate(rows), roles.codes[np.concatenate(rows)]
+    return HeldOut(
+        number,
+        codes,
+        np.concatenate(fold),
+        np.concatenate(scores),
+        reference,
+        True,
+        row_worth(codes, groups[number], None if weights is None else weights[number]),
+        groups[number],
+        [_Stack(own) for own in refits],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Several models of one fold, side by side."""
+
+    models: list[_Refit]
+
+    def score(self, X: Any) -> Floats:
+        return np.concatenate([model.score(X) for model in self.models], axis=1)

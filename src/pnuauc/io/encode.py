@@ -1,0 +1,893 @@
+"""A table of mixed columns -> a matrix of numbers; what was learned is plain values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pnuauc._utils.arrays import Floats
+from pnuauc._utils.show import few
+from pnuauc._utils.stored import Parts
+from pnuauc.exceptions import InputError
+from pnuauc.io.cells import (
+    DATE_ORDERS,
+    is_form,
+    is_number,
+    is_text,
+    is_vector,
+    pa,
+    pc,
+    table_decimal,
+)
+from pnuauc.io.columns import DATE_PARTS, Column, classify, level_codes, numbers, strings
+from pnuauc.io.frames import as_table
+from pnuauc.io.text import Block, TextBlock, VectorBlock, block_from_parts
+
+__all__ = [
+    "VIEWS",
+    "Encoding",
+    "SparseEncoding",
+    "TableEncoder",
+    "check_view",
+    "encode_batch",
+    "encode_views",
+    "encoding_from_spec",
+    "grouped_columns",
+    "kernels_of",
+]
+
+# A fitted encoding as plain values: columns, fills, means, scales, category lists. Nothing else.
+
+
+VIEWS = ("kernels", "trees")
+#: Trees get a 0/1 column per category up to here, one column of codes beyond: a tree needs one
+#: cut to set a category apart by its 0/1 column, but many such columns drown the others when
+#: each split looks at a few columns drawn at random.
+_FEW_LEVELS = 10
+#: No table or sparse matrix has more columns, encoded columns or categories of a column than this;
+#: a crafted file might claim to.
+_MAX_COLUMNS, _MAX_WIDTH, _MAX_LEVELS = 50_000, 1_000_000, 10_000
+_MAX_SPARSE = 2**24
+
+#: One stretch of encoded columns: the table column it comes from and the names in the view.
+_Stretch = tuple[str, list[str]]
+
+
+def check_view(view: str) -> str:
+    if view not in VIEWS:
+        raise InputError(f"view must be one of {', '.join(map(repr, VIEWS))}, got {view!r}.")
+    return view
+
+
+def _of_kind(*kinds: str) -> cached_property[list[Column]]:
+    return cached_property(lambda encoding: [c for c in encoding.columns if c.kind in kinds])
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """What :class:`TableEncoder` learned of a table with named columns.
+
+    A *slot* is one number per row: a number column has one, a date column four. Slots come in the
+    order of the columns.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    fill, mean, scale : ndarray, shape (slots,)
+        The value of a missing cell, then (value - mean) / scale.
+    boolean_fill : ndarray, shape (boolean columns,)
+    flagged : ndarray of int
+        Which of the number and date columns, then the boolean ones, get a 0/1 column that says
+        that the cell is missing; ascending.
+    levels, rare : tuples of tuples of str
+        By category column: the categories with a column of their own, and those that share one.
+    ranks : tuple of ndarrays of int
+        By category column: each level's place by frequency, the commonest 0.
+    blocks : tuple of Block
+        Text and vectors: the last columns of the view "kernels".
+    """
+
+    columns: tuple[Column, ...]
+    fill: Floats
+    mean: Floats
+    scale: Floats
+    boolean_fill: Floats
+    flagged: NDArray[np.intp]
+    levels: tuple[tuple[str, ...], ...] = ()
+    rare: tuple[tuple[str, ...], ...] = ()
+    ranks: tuple[NDArray[np.intp], ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+    is_sparse = False
+
+    _numeric = _of_kind("number", "date")
+    _booleans = _of_kind("boolean")
+    _categories = _of_kind("category")
+
+    @cached_property
+    def _first_slots(self) -> NDArray[np.intp]:
+        """Of each number or date column the first slot: a date's parts are missing together."""
+        steps = [len(DATE_PARTS) if c.kind == "date" else 1 for c in self._numeric]
+        return np.cumsum([0, *steps])[:-1].astype(np.intp)
+
+    @property
+    def n_features_in(self) -> int:
+        return len(self.columns)
+
+    # ------------------------------------------------------------------ names
+
+    def _stretches(self, view: str) -> list[_Stretch]:
+        out: list[_Stretch] = []
+        for column in self._numeric:
+            dated = [f"{column.name} {part}" for part in DATE_PARTS]
+            out.append((column.name, dated if column.kind == "date" else [column.name]))
+        out += [(c.name, [c.name]) for c in self._booleans]
+        if view == "kernels":
+            sources = [*self._numeric, *self._booleans]
+            out += [(sources[j].name, [f"{sources[j].name} is missing"]) for j in self.flagged]
+        for column, levels, rare in zip(self._categories, self.levels, self.rare, strict=True):
+            if view == "trees" and len(levels) > _FEW_LEVELS:
+                out.append((column.name, [f"{column.name} code"]))
+            else:
+                shown = [*levels, "(rare)"] if rare else levels
+                out.append((column.name, [f"{column.name}={level}" for level in shown]))
+        if view == "kernels":
+            for block in self.blocks:
+                names = [f"{block.name} component {k + 1}" for k in range(block.width)]
+                out.append((block.name, names))
+        return out
+
+    def names(self, view: str = "kernels") -> list[str]:
+        """Names of the encoded columns, in order."""
+        return [name for _, names in self._stretches(check_view(view)) for name in names]
+
+    def groups(self, view: str = "kernels") -> dict[str, list[int]]:
+        """Which encoded columns each table column feeds."""
+        out: dict[str, list[int]] = {}
+        start = 0
+        for source, names in self._stretches(check_view(view)):
+            out.setdefault(source, []).extend(range(start, start + len(names)))
+            start += len(names)
+        return out
+
+    @cached_property
+    def _widths(self) -> dict[str, int]:
+        return {view: sum(len(n) for _, n in self._stretches(view)) for view in VIEWS}
+
+    def width(self, view: str = "kernels") -> int:
+        return self._widths[check_view(view)]
+
+    @property
+    def n_latent(self) -> int:
+        """How many of the last columns of "kernels" are components of text and vectors."""
+        return sum(block.width for block in self.blocks)
+
+    @property
+    def same_for_trees(self) -> bool:
+        """Whether the views differ by shifts, scales and latent components only."""
+        return not len(self.flagged) and all(len(names) <= _FEW_LEVELS for names in self.levels)
+
+    # ------------------------------------------------------------------ rows
+
+    def encode(self, batch: Any, first_row: int = 0, view: str = "kernels") -> Floats:
+        """Encode a record batch or table that has the columns; ``first_row`` is for messages."""
+        find = _finder(batch)
+        n, slots = batch.num_rows, len(self.fill)
+        out = np.empty((n, self.width(view)))
+        raw = out[:, :slots]
+        for column, j in zip(self._numeric, self._first_slots, strict=True):
+            cells = np.atleast_2d(numbers(column, find(column.name), first_row).T)
+            raw[:, j : j + len(cells)] = cells.T
+        end = slots + len(self._booleans)
+        flags = out[:, slots:end]
+        for j, column in enumerate(self._booleans):
+            flags[:, j] = numbers(column, find(column.name), first_row)
+        if view == "kernels":
+            for j in self.flagged:
+                k = j - len(self._numeric)
+                out[:, end] = np.isnan(raw[:, self._first_slots[j]] if k < 0 else flags[:, k])
+                end += 1
+            _fill(raw, self.fill)
+            _fill(flags, self.boolean_fill)
+            with np.errstate(over="ignore"):  # a hostile scale: the score says that it is too large
+                raw -= self.mean
+                raw /= self.scale
+        for k, column in enumerate(self._categories):
+            end = self._write_category(out, end, k, find(column.name), view)
+        if view == "kernels":
+            for block in self.blocks:
+                out[:, end : end + block.width] = block.encode(batch)
+                end += block.width
+        return out
+
+    def _write_category(self, out: Floats, start: int, k: int, values: Any, view: str) -> int:
+        levels, rare = self.levels[k], self.rare[k]
+        codes = level_codes(values, levels)  # -1: rare or never seen
+        if view == "trees" and len(levels) > _FEW_LEVELS:
+            order = np.append(self.ranks[k], len(levels))
+            out[:, start] = order[codes]
+            return start + 1
+        width = len(levels) + bool(rare)
+        block = out[:, start : start + width]
+        block[:] = 0.0
+        if rare:
+            codes = np.where(codes < 0, len(levels), codes)
+        known = np.flatnonzero(codes >= 0)
+        block[known, codes[known]] = 1.0
+        return start + width
+
+    def new_categories(self, batch: Any) -> dict[str, set[str]]:
+        """Categories of a batch that were not there when the encoding was fitted."""
+        found = {}
+        find = _finder(batch)
+        for column, levels, rare in zip(self._categories, self.levels, self.rare, strict=True):
+            fresh = set(strings(find(column.name).unique())) - set(levels) - set(rare)
+            if fresh:
+                found[column.name] = fresh
+        return found
+
+    # ------------------------------------------------------------------ in and out of a file
+
+    def spec(self) -> dict[str, Any]:
+        """What is not a number, as JSON values; the numbers are in :meth:`arrays`."""
+        return {
+            "kind": "table",
+            "columns": [column.to_dict() for column in self.columns],
+            "levels": [list(levels) for levels in self.levels],
+            "rare": [list(levels) for levels in self.rare],
+            "blocks": [block.spec() for block in self.blocks],
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers by name: float64 or int64 vectors, and those of the blocks."""
+        ranks = np.concatenate([np.empty(0, dtype=np.int64), *self.ranks]).astype(np.int64)
+        return {
+            "fill": self.fill,
+            "mean": self.mean,
+            "scale": self.scale,
+            "boolean_fill": self.boolean_fill,
+            "flagged": self.flagged.astype(np.int64),
+            "ranks": ranks,
+            **{
+                f"block{i}/{name}": values
+                for i, block in enumerate(self.blocks)
+                for name, values in block.arrays().items()
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SparseEncoding:
+    """What :class:`TableEncoder` learned of a CSR matrix: each column's largest absolute value."""
+
+    scale: Floats
+
+    is_sparse = True
+    columns: tuple[Column, ...] = ()
+    n_latent = 0
+
+    @property
+    def n_features_in(self) -> int:
+        return len(self.scale)
+
+    def names(self, view: str = "kernels") -> list[str]:
+        check_view(view)
+        return [f"feature {j + 1}" for j in range(len(self.scale))]
+
+    def groups(self, view: str = "kernels") -> dict[str, list[int]]:
+        return {name: [j] for j, name in enumerate(self.names(view))}
+
+    def width(self, view: str = "kernels") -> int:
+        check_view(view)
+        return len(self.scale)
+
+    def encode(self, X: Any, first_row: int = 0, view: str = "kernels") -> Any:
+        """Columns divided by their largest absolute value; trees take them as they are."""
+        if X.shape[1] != len(self.scale):
+            raise InputError(f"The model needs {len(self.scale)} features, got {X.shape[1]}.")
+        if check_view(view) == "trees":
+            return X
+        out = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        out.data *= (1.0 / self.scale)[out.indices]
+        return out
+
+    def new_categories(self, batch: Any) -> dict[str, set[str]]:
+        return {}
+
+    def spec(self) -> dict[str, Any]:
+        return {"kind": "sparse"}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"scale": self.scale}
+
+
+def encoding_from_spec(
+    spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> Encoding | SparseEncoding:
+    """Put an encoding together from :meth:`spec` and :meth:`arrays`, from any source.
+
+    Everything that sizes or indexes anything is checked; a ``ValueError`` says what is wrong.
+    """
+    kind = spec.get("kind")
+    if kind == "sparse":
+        scale = _vector(arrays, "scale", None)
+        if not len(scale) or len(scale) > _MAX_SPARSE or not (scale > 0).all():
+            raise ValueError("the scales of a sparse encoding must be positive")
+        return SparseEncoding(scale)
+    if kind != "table":
+        raise ValueError(f"there is no encoding of kind {str(kind)[:40]!r}")
+    if len(_items(spec, "columns")) > _MAX_COLUMNS:
+        raise ValueError(f"it has more than {_MAX_COLUMNS:,} columns")
+    columns = tuple(Column.from_dict(item) for item in _items(spec, "columns"))
+    if not columns or len({c.name for c in columns}) < len(columns):
+        raise ValueError("an encoding needs columns, each name once")
+    kinds = [c.kind for c in columns]
+    slots = sum({"number": 1, "date": len(DATE_PARTS)}.get(kind, 0) for kind in kinds)
+    n_sources = kinds.count("number") + kinds.count("date") + kinds.count("boolean")
+    levels, rare = (_level_lists(spec, key, kinds.count("category")) for key in ("levels", "rare"))
+    for kept, others in zip(levels, rare, strict=True):
+        if len(kept) > _MAX_LEVELS:
+            raise ValueError(f"a column has more than {_MAX_LEVELS:,} categories")
+        if len({*kept, *others}) < len(kept) + len(others) or not (kept or others):
+            raise ValueError("the categories of a column must differ")
+    scale = _vector(arrays, "scale", slots)
+    if not (scale > 0).all():
+        raise ValueError("scales must be positive")
+    encoding = Encoding(
+        columns,
+        _vector(arrays, "fill", slots),
+        _vector(arrays, "mean", slots),
+        scale,
+        _vector(arrays, "boolean_fill", kinds.count("boolean")),
+        _flagged(arrays, n_sources),
+        levels,
+        rare,
+        _ranks(arrays, levels),
+        _blocks(spec, arrays, {c.name: c.kind for c in columns}),
+    )
+    n_levels = sum(len(kept) + 1 for kept in levels)
+    if slots + 2 * n_sources + encoding.n_latent + n_levels > _MAX_WIDTH:
+        raise ValueError("the encoding is too wide")
+    return encoding
+
+
+def _vector(arrays: Mapping[str, Any], name: str, length: int | None) -> Floats:
+    values = arrays.get(name)
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
+        raise ValueError(f"{name} must be a vector of float64")
+    if length is not None and len(values) != length:
+        raise ValueError(f"{name} has {len(values)} values, the columns need {length}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite")
+    return values
+
+
+def _integers(arrays: Mapping[str, Any], name: str) -> NDArray[np.intp]:
+    values = arrays.get(name)
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.int64:
+        raise ValueError(f"{name} must be a vector of int64")
+    return values.astype(np.intp)
+
+
+def _flagged(arrays: Mapping[str, Any], n_sources: int) -> NDArray[np.intp]:
+    values = _integers(arrays, "flagged")
+    inside = (values >= 0).all() and (values < n_sources).all()
+    if not inside or (np.diff(values) <= 0).any():
+        raise ValueError("flagged must be ascending places of number, date and boolean columns")
+    return values
+
+
+def _ranks(
+    arrays: Mapping[str, Any], levels: Sequence[Sequence[str]]
+) -> tuple[NDArray[np.intp], ...]:
+    values = _integers(arrays, "ranks")
+    ends = np.cumsum([len(kept) for kept in levels], dtype=np.intp)
+    if len(values) != (ends[-1] if len(ends) else 0):
+        raise ValueError("ranks and categories do not fit together")
+    parts = tuple(np.split(values, ends[:-1])) if len(ends) else ()
+    if any(not np.array_equal(np.sort(part), np.arange(len(part))) for part in parts):
+        raise ValueError("ranks must number the categories of a column")
+    return parts
+
+
+def _blocks(
+    spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kinds: Mapping[str, str]
+) -> tuple[Block, ...]:
+    """Every text and vector column in one block, and in no other."""
+    names = [f"block{i}" for i in range(len(_items(spec, "blocks")))]
+    own = {key: value for key, value in arrays.items() if key.startswith("block")}
+    parts = Parts(dict(zip(names, _items(spec, "blocks"), strict=True)), own, "encoder")
+    blocks = tuple(block_from_parts(parts.sub(name), kinds) for name in names)
+    parts.finish()
+    read = sorted(name for block in blocks for name in block.columns)
+    if read != sorted(name for name, kind in kinds.items() if kind in {"text", "vector"}):
+        raise ValueError("the blocks do not read the text and vector columns")
+    return blocks
+
+
+def _items(spec: Mapping[str, Any], key: str) -> list[Any]:
+    items = spec.get(key)
+    if not isinstance(items, list):
+        raise ValueError(f"{key} must be a list")
+    return items
+
+
+def _level_lists(spec: Mapping[str, Any], key: str, n: int) -> tuple[tuple[str, ...], ...]:
+    lists = _items(spec, key)
+    if len(lists) != n:
+        raise ValueError(f"{key} and category columns do not fit together")
+    for levels in lists:
+        if not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
+            raise ValueError(f"{key} must be lists of texts")
+    return tuple(tuple(levels) for levels in lists)
+
+
+def _fill(block: Floats, fill: Floats) -> None:
+    missing = np.isnan(block)
+    if missing.any():  # most batches have none
+        np.copyto(block, np.broadcast_to(fill, block.shape), where=missing)
+
+
+def _finder(batch: Any) -> Callable[[str], Any]:
+    """Columns by name, each looked up at once: asking arrow for names is linear in the columns."""
+    places = {name: j for j, name in enumerate(batch.schema.names)}
+    return lambda name: batch.column(places[name])
+
+
+# A table of mixed columns -> a matrix of numbers; what was learned is plain values.
+
+
+#: Rows whose medians, means and categories are looked up; more would not move them.
+FIT_ROWS = 200_000
+#: Rows encoded at a time.
+_BLOCK_ROWS = 65_536
+#: Above this many bytes the encoded matrix is kept in float32.
+_DOUBLE_BYTES = 2**30
+
+
+@dataclass(eq=False, repr=False)
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Columns -> numbers, the same at fit and at scoring, in two views.
+
+    The view "kernels" is made for distances:
+
+    - numbers: missing cells take the median, then mean 0 and variance 1; columns with missing
+      cells get a 0/1 column that says so;
+    - booleans: 0/1, a missing cell takes the commoner value (and its 0/1 column);
+    - categories (up to 100 distinct strings): one 0/1 column each, missing is a category; the 30
+      commonest are kept, those of fewer than max(2, n/1000) rows are one group, which new
+      categories join at scoring (without such a group they are all zeros);
+    - text (several words, mostly distinct): all text columns of a row are one document, its words
+      and letters by TF-IDF through at most 100 latent components of all rows, of length 1;
+    - vectors (lists of numbers, or ``embedding``): the same number of principal components;
+    - dates: days since 1970, month, weekday, hour, then as numbers.
+
+    The view "trees" is made for splits: numbers, dates and booleans as they are, NaN where a cell
+    is missing; categories as above up to 10, beyond that one column of codes, the commonest 0; no
+    text and no vectors.
+
+    In both, constant and empty columns, copies of other columns, columns that name or number the
+    rows are left out, and ``notes_`` says so. CSR matrices stay sparse: each column is divided by
+    its largest absolute value (kernels) or left as it is (trees).
+    Medians, means and categories come from at most 200,000 rows, drawn at random.
+
+    Parameters
+    ----------
+    categorical : sequence of str
+        Columns to treat as categories though they hold numbers.
+    max_categories : int, default=30
+    random_state : int
+    decimal : "." or ",", optional
+        The decimal mark of numbers that are text; None looks at the cells.
+    date_format : str or dict of column name -> str, optional
+        How dates that are text are written: "day-first", "month-first" or a format such as
+        "%d/%m/%Y"; None looks at the cells, and asks if 01/02/2024 is all it sees.
+    embedding : sequence of str
+        Columns that are one vector together, by what their names begin with: "e" for e0, e1, ...
+
+    Attributes
+    ----------
+    columns_ : list of Column
+    notes_ : list of str
+    encoding_ : Encoding or SparseEncoding
+        What was learned, as plain values.
+    groups_ : dict of column name -> indices of the encoded columns it feeds, view "kernels"
+        :meth:`groups` gives those of either view.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, None, 3.0], "shop": ["a", "b", "a", "b"]})
+    >>> encoder = TableEncoder().fit(frame)
+    >>> encoder.get_feature_names_out().tolist()
+    ['size', 'size is missing', 'shop=a', 'shop=b']
+    >>> encoder.transform(frame, view="trees")[:, 0]
+    array([ 1.,  2., nan,  3.])
+    """
+
+    categorical: Sequence[str] = ()
+    max_categories: int = 30
+    random_state: int = 0
+    decimal: str | None = None
+    date_format: str | Mapping[str, str] | None = None
+    embedding: Sequence[str] = ()
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Look at every column; ``y`` is ignored."""
+        table = as_table(X)
+        self.notes_: list[str] = []
+        if sparse.issparse(table):
+            return self._learned(SparseEncoding(_largest(table)))
+        columns = self._choose_columns(table)
+        n = table.num_rows
+        if n > FIT_ROWS:
+            rng = np.random.default_rng(self.random_state)
+            table = table.take(np.sort(rng.choice(n, FIT_ROWS, replace=False)))
+        blocks = self._fit_blocks(table, columns)
+        read = {name for block in blocks for name in block.columns}
+        columns = [c for c in columns if c.name in read or c.kind not in {"text", "vector"}]
+        if not columns:
+            why = " ".join(self.notes_[:5]) or "the table has no feature columns."
+            raise InputError(f"No column is left to learn from: {why}")
+        return self._learned(replace(_learn(table, columns, self.max_categories), blocks=blocks))
+
+    def _fit_blocks(self, table: Any, columns: list[Column]) -> tuple[Block, ...]:
+        """One block for all text, one for each vector; those that tell nothing are left out."""
+        texts = [c.name for c in columns if c.kind == "text"]
+        vectors = [c.name for c in columns if c.kind == "vector"]
+        stems = [[name for name in vectors if _has_stem(name, stem)] for stem in self.embedding]
+        alone = [[name] for name in vectors if not any(name in names for names in stems)]
+        wanted: list[tuple[Any, list[str]]] = [(TextBlock, texts)] if texts else []
+        wanted += [(VectorBlock, names) for names in [*stems, *alone] if names]
+        found = [(maker.fit(names, table, self.random_state), names) for maker, names in wanted]
+        for block, names in found:
+            if block is None:
+                told = "Column" if len(names) == 1 else "Columns"
+                shown = ", ".join(f"'{name}'" for name in names[:5])
+                why = "no word occurs in two rows" if names is texts else "all vectors are alike"
+                self.notes_.append(f"{told} {shown}: {why}; left out.")
+        return tuple(block for block, _ in found if block is not None)
+
+    def _learned(self, encoding: Encoding | SparseEncoding) -> TableEncoder:
+        self.encoding_ = encoding
+        self.columns_: list[Column] = list(encoding.columns)
+        self.n_features_in_ = encoding.n_features_in
+        return self
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it was fitted on a sparse matrix."""
+        return self.encoding_.is_sparse
+
+    @property
+    def groups_(self) -> dict[str, list[int]]:
+        return self.groups()
+
+    def groups(self, view: str = "kernels") -> dict[str, list[int]]:
+        """Column name -> indices of the encoded columns it feeds."""
+        check_is_fitted(self, "encoding_")
+        return self.encoding_.groups(view)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """What a committee reads; trees have their own where it differs by more than scale."""
+        encoding = self.encoding_
+        same = isinstance(encoding, SparseEncoding) or encoding.same_for_trees
+        return ("kernels",) if same else ("kernels", "trees")
+
+    def layout(self, views: Sequence[str]) -> dict[str, int]:
+        """Which of the columns of these views, side by side, are of a kind of their own."""
+        check_is_fitted(self, "encoding_")
+        own = self.encoding_.width("trees") if "trees" in views else 0
+        return {"n_tree_columns": own, "n_latent_columns": self.encoding_.n_latent}
+
+    def _choose_columns(self, table: Any) -> list[Column]:
+        names = table.column_names
+        categorical = set(self.categorical)
+        unknown = sorted(categorical - set(names))
+        if unknown:
+            raise InputError(f"There is no column {unknown[0]!r} to treat as categorical.")
+        chosen: list[Column] = []
+        twins = _Twins()
+        decimal = self._decimal(table)
+        formats = self._date_formats(names)
+        embedded = self._embedded(table)
+        for j, name in enumerate(names):
+            values = table.column(j)
+            if name in embedded:
+                chosen.append(Column(name, "vector", str(values.type)))
+                continue
+            column, note = classify(
+                name,
+                values,
+                categorical=name in categorical,
+                decimal=decimal,
+                date_format=formats.get(name, formats.get(None)),
+            )
+            twin = None if column is None else twins.of(name, values)
+            if twin is not None:
+                column, note = None, f"Column '{name}' equals column '{twin}'; left out."
+            if note:
+                self.notes_.append(note)
+            if column is not None:
+                chosen.append(column)
+        return chosen
+
+    def _embedded(self, table: Any) -> set[str]:
+        """Columns of numbers that are part of a vector."""
+        found: set[str] = set()
+        for stem in self.embedding:
+            named = [name for name in table.column_names if _has_stem(name, stem)]
+            kinds = [table.schema.field(name).type for name in named]
+            if stem in table.column_names and is_vector(table.schema.field(stem).type):
+                continue
+            if len(named) < 2 or not all(map(is_number, kinds)):
+                raise InputError(
+                    f"There is no embedding {stem!r}: it must be a column of lists of numbers, or "
+                    f"columns of numbers named {stem}0, {stem}1 and so on."
+                )
+            found.update(named)
+        return found
+
+    def _decimal(self, table: Any) -> str | None:
+        """The decimal mark of text: as given, or a comma where one column leaves no doubt."""
+        if self.decimal not in {None, ".", ","}:
+            raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}.")
+        if self.decimal is not None:
+            return self.decimal
+        places = [j for j, kind in enumerate(table.schema.types) if is_text(kind)]
+        return table_decimal(table.column(j) for j in places)
+
+    def _date_formats(self, names: Sequence[str]) -> dict[str | None, str]:
+        """Formats by column name; None stands for all others."""
+        given = self.date_format
+        formats: dict[Any, str] = {None: given} if isinstance(given, str) else dict(given or {})
+        for name, form in formats.items():
+            if name is not None and name not in names:
+                raise InputError(f"There is no column {name!r} to read as dates.")
+            if form not in DATE_ORDERS and ("%" not in form or not is_form("date", form)):
+                raise InputError(
+                    f"{form!r} does not say how dates are written; pass day-first, month-first or "
+                    "a format such as %d/%m/%Y."
+                )
+        return formats
+
+    def transform(self, X: Any, view: str = "kernels") -> Any:
+        """Encode rows: an array, shape (n, features), or CSR if fitted on CSR.
+
+        Columns are found by name, in any order; further columns are ignored; a missing column is
+        an error. ``view`` is "kernels" or "trees".
+        """
+        check_is_fitted(self, "encoding_")
+        check_view(view)
+        table = as_table(X)
+        if sparse.issparse(table) != self.is_sparse:
+            raise InputError("The encoder was fitted on a sparse matrix, or got one, but not both.")
+        if self.is_sparse:
+            _check_finite(table)
+            return self.encoding_.encode(table, view=view)
+        self.check_columns(table.column_names)
+        n, width = table.num_rows, self.encoding_.width(view)
+        dtype = np.float64 if 8 * n * width <= _DOUBLE_BYTES else np.float32
+        if n <= _BLOCK_ROWS and dtype is np.float64:
+            return self.encode(table, view=view)
+        out = np.empty((n, width), dtype=dtype)
+        for start in range(0, n, _BLOCK_ROWS):
+            part = table.slice(start, _BLOCK_ROWS)
+            out[start : start + part.num_rows] = self.encode(part, start, view)
+        return out
+
+    def encode(self, batch: Any, first_row: int = 0, view: str = "kernels") -> Any:
+        """Encode one batch whose columns were checked; ``first_row`` is for messages."""
+        return self.encoding_.encode(batch, first_row, view)
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse a table that lacks a column the model needs."""
+        there = set(names)
+        lacking = [c.name for c in self.columns_ if c.name not in there]
+        if lacking:
+            shown = ", ".join(repr(name) for name in lacking[:5])
+            more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
+            raise InputError(
+                f"The table lacks column {shown}{more}, which the model needs; its columns are "
+                f"{few(names, 10)}."
+            )
+
+    def new_categories(self, batch: Any) -> dict[str, set[str]]:
+        """Categories of a batch that were not there when the encoder was fitted."""
+        return self.encoding_.new_categories(batch)
+
+    def get_feature_names_out(
+        self, input_features: Any = None, view: str = "kernels"
+    ) -> NDArray[Any]:
+        """Names of the encoded columns."""
+        check_is_fitted(self, "encoding_")
+        return np.asarray(self.encoding_.names(view), dtype=object)
+
+    # ------------------------------------------------------------------ in and out of a file
+
+    def spec(self) -> dict[str, Any]:
+        """What was learned, apart from the numbers, as JSON values."""
+        check_is_fitted(self, "encoding_")
+        return self.encoding_.spec()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers that were learned, by name: vectors of float64 or int64."""
+        check_is_fitted(self, "encoding_")
+        return self.encoding_.arrays()
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TableEncoder:
+        """The fitted encoder that :meth:`spec` and :meth:`arrays` describe.
+
+        Every number that sizes or indexes anything is checked: a ``ValueError`` says what is
+        wrong with a damaged or crafted description.
+        """
+        encoder = cls()
+        encoder.notes_ = []
+        return encoder._learned(encoding_from_spec(spec, arrays))
+
+
+def _has_stem(name: str, stem: str) -> bool:
+    """Whether a name is the stem and a number."""
+    return name.startswith(stem) and name[len(stem) :].lstrip(" _.-").isdecimal()
+
+
+def encode_views(encoder: TableEncoder, X: Any, views: Sequence[str]) -> Any:
+    """A whole table in one or more of the encoder's views, side by side."""
+    table = as_table(X)
+    return _side_by_side([encoder.transform(table, view) for view in views])
+
+
+def encode_batch(
+    encoder: TableEncoder, batch: Any, views: Sequence[str], first_row: int = 0
+) -> Any:
+    """The same of a batch whose columns were checked; ``first_row`` is for messages."""
+    return _side_by_side([encoder.encode(batch, first_row, view) for view in views])
+
+
+def kernels_of(X: Any, encoder: TableEncoder) -> Any:
+    """The view "kernels" of rows encoded for any scorer: it always comes first."""
+    return X if encoder.is_sparse else X[:, : encoder.encoding_.width("kernels")]
+
+
+def grouped_columns(encoder: TableEncoder, views: Sequence[str]) -> dict[str, list[int]]:
+    """Which columns of :func:`encode_views` each table column feeds; those that feed some."""
+    out: dict[str, list[int]] = {}
+    start = 0
+    for view in views:
+        for name, columns in encoder.groups(view).items():
+            out.setdefault(name, []).extend(start + j for j in columns)
+        start += encoder.encoding_.width(view)
+    return {name: columns for name, columns in out.items() if columns}
+
+
+def _side_by_side(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def _largest(X: Any) -> Floats:
+    """The largest absolute value of each column of a CSR matrix, 1 where all are 0."""
+    _check_finite(X)
+    largest = np.zeros(X.shape[1])
+    np.maximum.at(largest, X.indices, np.abs(X.data))
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _check_finite(X: Any) -> None:
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if len(bad):
+        row = int(np.searchsorted(X.indptr, bad[0], side="right"))
+        raise InputError(
+            f"The sparse matrix holds {X.data[bad[0]]} in row {row}, feature "
+            f"{X.indices[bad[0]] + 1}; leave the cell out or write a number."
+        )
+
+
+def _learn(table: Any, columns: list[Column], max_categories: int) -> Encoding:
+    """Medians, means, scales, flags and categories of the rows."""
+    places = {name: j for j, name in enumerate(table.column_names)}
+    gaps, boolean_gaps, boolean_fills, categories = [], [], [], []
+    standards: list[tuple[float, float, float]] = []
+    for column in columns:
+        values = table.column(places[column.name])
+        if column.kind in {"number", "date"}:
+            cells = numbers(column, values)
+            parts = [cells] if cells.ndim == 1 else list(cells.T)
+            gaps.append(bool(np.isnan(parts[0]).any()))
+            standards += map(_standard, parts)
+        elif column.kind == "boolean":
+            cells = numbers(column, values)
+            boolean_gaps.append(bool(np.isnan(cells).any()))
+            boolean_fills.append(float(np.nansum(cells) > np.count_nonzero(cells == 0)))
+        elif column.kind == "category":
+            categories.append(_levels(strings(values), max_categories))
+    fill, mean, scale = np.array(standards, dtype=np.float64).reshape(-1, 3).T.copy()
+    flagged = np.flatnonzero([*gaps, *boolean_gaps])
+    levels, rare, ranks = zip(*categories, strict=True) if categories else ((), (), ())
+    boolean_fill = np.array(boolean_fills, dtype=np.float64)
+    return Encoding(tuple(columns), fill, mean, scale, boolean_fill, flagged, levels, rare, ranks)
+
+
+def _standard(cells: Floats) -> tuple[float, float, float]:
+    """(median, mean, standard deviation) after filling gaps by the median; no spread counts as 1.
+
+    Huge and tiny numbers are brought near 1 first, so that their squares are numbers too.
+    """
+    gaps = np.isnan(cells)
+    present = cells[~gaps] if gaps.any() else cells
+    if not len(present):
+        return 0.0, 0.0, 1.0
+    fill = float(np.median(present))
+    largest = float(np.abs(present).max())
+    unit = largest if largest > 1e100 or 0 < largest < 1e-100 else 1.0
+    filled = (np.where(gaps, fill, cells) if gaps.any() else cells) / unit
+    mean, spread = float(filled.mean()), float(filled.std())
+    # below this the spread is the rounding error of equal values
+    error = len(filled) * abs(mean) * np.finfo(np.float64).eps
+    if not spread > max(error, 0.0):
+        return fill, mean * unit, unit
+    return fill, mean * unit, spread * unit
+
+
+def _levels(
+    texts: NDArray[Any], max_categories: int
+) -> tuple[tuple[str, ...], tuple[str, ...], NDArray[np.intp]]:
+    """(categories with a column of their own, the others, frequency ranks of the former).
+
+    Those of fewer than max(2, n/1000) rows are put together; so are the rarest beyond
+    ``max_categories``, the shared column counted.
+    """
+    found, counts = np.unique(texts, return_counts=True)
+    common = counts >= max(2, len(texts) // 1000)
+    if common.sum() + 1 > max_categories:
+        commonest = np.argsort(counts, kind="stable")[len(counts) - max(max_categories - 1, 0) :]
+        among = np.zeros(len(counts), dtype=bool)
+        among[commonest] = True
+        common &= among
+    kept = tuple(str(level) for level in found[common])
+    others = tuple(str(level) for level in found[~common])
+    order = np.argsort(-counts[common], kind="stable")
+    ranks = np.empty(len(order), dtype=np.intp)
+    ranks[order] = np.arange(len(order))
+    return kept, others, ranks
+
+
+class _Twins:
+    """Finds columns that hold the same values, by a digest: linear in the columns."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, tuple[str, Any]] = {}
+
+    def of(self, name: str, values: Any) -> str | None:
+        """The name of an earlier column with the same values, or None; remembers this one."""
+        key = _digest(values)
+        earlier = self._seen.setdefault(key, (name, values))
+        if earlier[0] == name:
+            return None
+        return earlier[0] if earlier[1].equals(values) else None
+
+
+def _digest(values: Any) -> bytes:
+    """The same for equal columns; different, but for chance, for others."""
+    digest = hashlib.blake2b(str(values.type).encode(), digest_size=16)
+    for chunk in values.chunks:
+        if chunk.null_count:
+            gaps = pc.is_null(chunk).to_numpy(zero_copy_only=False)
+            digest.update(np.packbits(gaps).tobytes())
+            chunk = chunk.drop_null()  # what lies beneath a gap is anything
+        if pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type):
+            plain = np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False))
+            digest.update(plain.view(np.uint8).data)
+        else:  # written out, a slice of a column is as a column of its own
+            digest.update(pa.record_batch([chunk], ["values"]).serialize())
+    return digest.digest()

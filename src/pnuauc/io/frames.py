@@ -1,0 +1,246 @@
+"""Frames of any library -> pyarrow tables of plain types."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pnuauc._utils.extras import need
+from pnuauc.exceptions import InputError
+from pnuauc.io.cells import pa, pc
+
+__all__ = ["array_of", "as_table", "check_names", "needs_encoding", "plain_types"]
+
+#: Values that are text beside others, as they are or by the names of their types.
+_PLAIN = (str, int, float, bool, np.generic)
+_SPELLED = {"Decimal", "Fraction", "UUID", "Timedelta", "Period"}
+
+
+def as_table(data: Any) -> Any:
+    """Any pandas, polars, pyarrow or narwhals frame, or a numpy array -> ``pyarrow.Table``.
+
+    numpy columns are named x0, x1, ...; one-dimensional arrays are refused. scipy.sparse
+    matrices come back as CSR, unchanged in meaning. A pandas index is left behind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_table(np.eye(2)).column_names
+    ['x0', 'x1']
+    """
+    if isinstance(data, pa.Table):
+        table = data
+    elif isinstance(data, pa.RecordBatch):
+        table = pa.Table.from_batches([data])
+    elif sparse.issparse(data):
+        return data.tocsr()
+    elif isinstance(data, np.ndarray):
+        if data.ndim != 2:
+            raise InputError(f"A table needs two dimensions, got an array of shape {data.shape}.")
+        table = pa.table({f"x{j}": array_of(column) for j, column in enumerate(data.T)})
+    elif type(data).__module__.startswith("pandas") and hasattr(data, "columns"):
+        table = _pandas(data)
+    else:
+        table = _foreign_frame(data)
+    check_names(table.column_names)
+    return plain_types(table)
+
+
+def needs_encoding(data: Any) -> bool:
+    """Whether data is a frame with a column that is neither of numbers nor of booleans."""
+    if isinstance(data, np.ndarray) or sparse.issparse(data) or not hasattr(data, "columns"):
+        return False
+    kinds: Any = getattr(data, "dtypes", None)
+    if kinds is None:  # pyarrow has a list of types, narwhals types by name
+        kinds = data.schema.types if hasattr(data.schema, "types") else data.schema.values()
+    plain = ("int", "uint", "float", "double", "halffloat", "decimal", "bool", "sparse[")
+    return not all(str(kind).lower().startswith(plain) for kind in kinds)
+
+
+def check_names(names: Sequence[str], path: Any = "the table") -> None:
+    """Refuse repeated column names."""
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        shown = ", ".join(repr(name) for name in twice[:5])
+        raise InputError(f"'{path}' has more than one column named {shown}; rename them.")
+
+
+def _pandas(data: Any) -> Any:
+    """Column by column: the index stays behind, and names need not be text."""
+    names = [str(name) for name in data.columns]
+    check_names(names)
+    columns = []
+    for j, name in enumerate(names):
+        series = data.iloc[:, j]
+        kind = str(series.dtype)
+        if kind.startswith("period["):
+            series = series.dt.to_timestamp()
+        elif kind.startswith("Sparse["):
+            series = series.sparse.to_dense()
+        try:
+            columns.append(pa.chunked_array([pa.Array.from_pandas(series)]))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            columns.append(pa.chunked_array([_mixed(series, name, error)]))
+        except AttributeError:  # arrow-backed series arrive as chunked arrays
+            columns.append(pa.chunked_array(pa.array(series)))
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _mixed(values: Iterable[Any], name: str, error: Exception) -> Any:
+    """Numbers, text and the like in one column: text, as any file would have them."""
+    out: list[str | None] = []
+    for value in values:
+        kind = type(value).__name__
+        gap = isinstance(value, (float, np.generic)) and value != value
+        if value is None or gap or kind in {"NAType", "NaTType"}:  # NaT has an isoformat too
+            out.append(None)
+        elif isinstance(value, _PLAIN) or hasattr(value, "isoformat") or kind in _SPELLED:
+            out.append(str(value))
+        else:
+            first = str(error).strip().splitlines()[0]
+            raise InputError(
+                f"Column '{name}' holds a {kind} among its values ({first})."
+            ) from error
+    return pa.array(out, pa.large_string())
+
+
+def array_of(values: Any, name: str = "") -> Any:
+    """An arrow array of Python or numpy values; mixed ones become text."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
+        return _mixed(values, name, error)
+
+
+def _foreign_frame(data: Any) -> Any:
+    narwhals = need("narwhals")
+    try:
+        frame = narwhals.from_native(data)
+    except TypeError:
+        raise InputError(
+            f"A {type(data).__name__} is not a table; pass a pandas, polars or pyarrow frame, a "
+            "numpy array or a scipy.sparse matrix."
+        ) from None
+    if hasattr(frame, "collect"):
+        frame = frame.collect()
+    names = [str(name) for name in frame.columns]
+    check_names(names)
+    try:
+        return frame.to_arrow().rename_columns(names)
+    except (pa.ArrowException, TypeError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise InputError(f"The frame holds values that Arrow cannot hold ({first}).") from error
+
+
+def plain_types(data: Any) -> Any:
+    """A table or record batch without the types that arrow stores but cannot compute with.
+
+    Views, half floats and short decimals get wider types, extension types what they stand for or
+    store. Times that Python cannot hold are refused here, before anything else meets them.
+    """
+    for j, kind in enumerate(data.schema.types):
+        if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+            _check_times(data.schema.names[j], data.column(j))
+    if all(map(_is_plain, data.schema.types)):
+        return data
+    columns = [_plain(data.column(j)) for j in range(data.num_columns)]
+    maker = pa.Table if isinstance(data, pa.Table) else pa.RecordBatch
+    return maker.from_arrays(columns, names=data.schema.names)
+
+
+def _check_times(name: str, values: Any) -> None:
+    kind = values.type
+    if getattr(kind, "tz", None):
+        try:
+            pa.scalar(0, kind).as_py()
+        except (ValueError, LookupError):
+            raise InputError(
+                f"Column '{name}' has the time zone {kind.tz[:60]!r}, which is not known here; "
+                "write its times in UTC, or leave the column out.",
+                about="drop",
+            ) from None
+    whole = pa.int32() if kind == pa.date32() else pa.int64()
+    ends = pc.min_max(values.cast(whole)).as_py().values()
+    try:
+        for end in ends:
+            pa.scalar(end, whole).cast(kind).as_py()
+    except OverflowError:
+        raise InputError(
+            f"Column '{name}' holds a time outside of the years 1 to 9999, or a duration of more "
+            "than 2.7 million years; make such cells empty, or leave the column out.",
+            about="drop",
+        ) from None
+
+
+def _is_plain(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_plain(kind.value_type) and not pa.types.is_nested(kind.value_type)
+    return not (
+        isinstance(kind, pa.BaseExtensionType)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_float16(kind)
+        or pa.types.is_decimal32(kind)
+        or pa.types.is_decimal64(kind)
+        or pa.types.is_run_end_encoded(kind)
+    )
+
+
+def _plain(values: Any) -> Any:
+    kind = values.type
+    if _is_plain(kind):
+        return values
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain_extension(values)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(values))
+    if pa.types.is_dictionary(kind):
+        # a dictionary says that the values are categories: it stays one, of plain text
+        if isinstance(values, pa.ChunkedArray):
+            return pa.chunked_array([_plain(chunk) for chunk in values.unify_dictionaries().chunks])
+        if pa.types.is_nested(kind.value_type):  # which arrow cannot decode
+            return values.dictionary.take(values.indices)
+        return pa.DictionaryArray.from_arrays(values.indices, _plain(values.dictionary))
+    if pa.types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        return values.cast(pa.large_binary())
+    if pa.types.is_decimal(kind):
+        return values.cast(pa.decimal128(kind.precision, kind.scale))
+    return values.cast(pa.float32())
+
+
+def _plain_extension(values: Any) -> Any:
+    name = values.type.extension_name
+    if isinstance(values, pa.ChunkedArray):
+        storage = pa.chunked_array([c.storage for c in values.chunks], values.type.storage_type)
+    else:
+        storage = values.storage
+    if name == "arrow.bool8":
+        return storage.cast(pa.bool_())
+    if name == "arrow.uuid":
+        texts = [None if v is None else str(uuid.UUID(bytes=v)) for v in storage.to_pylist()]
+        made = pa.array(texts, pa.large_string())
+        return pa.chunked_array([made]) if isinstance(values, pa.ChunkedArray) else made
+    if name == "pandas.period":
+        return _period_starts(storage, getattr(values.type, "freq", None))
+    return _plain(storage)
+
+
+def _period_starts(ordinals: Any, freq: str | None) -> Any:
+    """The beginnings of pandas periods; without pandas their ordinal numbers."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return ordinals
+    numbers = ordinals.to_pandas().to_numpy() if hasattr(ordinals, "to_pandas") else ordinals
+    index = pd.PeriodIndex.from_ordinals(
+        np.where(pd.isna(numbers), np.iinfo(np.int64).min, numbers).astype(np.int64), freq=freq
+    )
+    starts = pa.array(index.to_timestamp().to_numpy())
+    return pa.chunked_array([starts]) if isinstance(ordinals, pa.ChunkedArray) else starts

@@ -1,0 +1,526 @@
+"""A table in files: any number of them, in folders, read batch by batch."""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc.core.rows import Block, Visited, map_blocks, merge_known, merged, row_blocks
+from pnuauc.exceptions import InputError
+from pnuauc.io.cells import is_number, is_text, pa
+from pnuauc.io.formats import COMPRESSIONS, FORMATS, ReadOptions, find_source
+from pnuauc.io.frames import plain_types
+from pnuauc.io.readers import ParquetReader, iter_batches, read_cells, read_schema
+
+__all__ = [
+    "Batch",
+    "FileSource",
+    "MemorySource",
+    "Source",
+    "SourceRows",
+    "find_files",
+    "is_source",
+    "settled_schema",
+]
+
+# Where the rows of a table live: the one thing that no other module knows.
+
+
+#: Rows of a batch: 20 float64 columns take 10 MB.
+BATCH_ROWS = 65_536
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some neighbouring rows of a table.
+
+    Attributes
+    ----------
+    table : pyarrow.RecordBatch or pyarrow.Table
+        In the types of :attr:`Source.schema`.
+    name : str
+        What messages call the file (or partition) that the rows come from.
+    first_row : int
+        Rows of that file before these.
+    part : int
+        Number of that file; rows of a source are in the order (part, row).
+    """
+
+    table: Any
+    name: str = "table"
+    first_row: int = 0
+    part: int = 0
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def take(self, rows: NDArray[np.intp]) -> Any:
+        """Some of the rows, by their places, as a ``pyarrow.Table``."""
+        found = self.table.take(pa.array(rows))
+        return found if isinstance(found, pa.Table) else pa.Table.from_batches([found])
+
+
+class Source(Visited[Batch], Protocol):
+    """A table, batch by batch. The order of batches is fixed, whatever speed is asked for."""
+
+    @property
+    def schema(self) -> Any:
+        """Names and types of the columns: one ``pyarrow.Schema`` for all batches."""
+        ...
+
+    def select(self, columns: Sequence[str]) -> Source:
+        """The same with these columns only: what is not asked for is not read."""
+        ...
+
+
+def is_source(data: Any) -> bool:
+    """Whether ``data`` is a source, and no frame of any library."""
+    return all(hasattr(data, name) for name in ("reduce", "map", "select", "schema"))
+
+
+class LocalSource(Visited[Batch]):
+    """What sources on this machine share: batches come one by one, threads work on them."""
+
+    n_threads: int = 1
+    seen: Callable[[int], None] | None = None
+
+    def batches(self) -> Iterator[Batch]:
+        raise NotImplementedError
+
+    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
+        """function(batch) for every batch, in order; a few batches are held at a time."""
+        for n, result in map_blocks(partial(_sized, function), self.batches(), self.n_threads):
+            if self.seen is not None:
+                self.seen(n)
+            yield result
+
+
+def _sized(function: Callable[[Batch], _Result], batch: Batch) -> tuple[int, _Result]:
+    return len(batch), function(batch)
+
+
+@dataclass(eq=False)
+class MemorySource(LocalSource):
+    """A ``pyarrow.Table`` in memory."""
+
+    table: Any
+    name: str = "table"
+    batch_rows: int = BATCH_ROWS
+    n_threads: int = 1
+    seen: Callable[[int], None] | None = None
+
+    @property
+    def schema(self) -> Any:
+        return self.table.schema
+
+    def select(self, columns: Sequence[str]) -> MemorySource:
+        return replace(self, table=self.table.select(list(columns)))
+
+    def batches(self) -> Iterator[Batch]:
+        for rows in row_blocks(self.table.num_rows, self.batch_rows):
+            part = self.table.slice(rows.start, rows.stop - rows.start)
+            yield Batch(part, self.name, rows.start)
+
+
+class SourceRows:
+    """The rows of one role that live in a source: a visitor as :mod:`pnuauc.core.rows` knows it.
+
+    Parameters
+    ----------
+    source : Source
+    read : callable(Batch) -> iterable of Block
+        The rows of the role in a batch, shape (n, d), with their folds; blocks do not know how
+        many rows of the role come before them (``start`` is 0).
+    """
+
+    def __init__(self, source: Source, read: Callable[[Batch], Iterable[Block]]) -> None:
+        self.source, self.read = source, read
+
+    def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
+        """function(block) for every block, in order."""
+        for found in self.source.map(partial(_each_block, self.read, function)):
+            yield from found
+
+    def reduce(
+        self,
+        summarise: Callable[[Block], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all blocks: those of a batch where it is, then the batches."""
+        found = self.source.reduce(
+            partial(_merged_blocks, self.read, summarise, merge), merge_known(merge), None
+        )
+        return zero if found is None else merge(zero, found[0])
+
+
+def _each_block(
+    read: Callable[[Batch], Iterable[Block]], function: Callable[[Block], _Result], batch: Batch
+) -> list[_Result]:
+    return [function(block) for block in read(batch)]
+
+
+def _merged_blocks(
+    read: Callable[[Batch], Iterable[Block]],
+    summarise: Callable[[Block], _Result],
+    merge: Callable[[_Result, _Result], _Result],
+    batch: Batch,
+) -> tuple[_Result] | None:
+    """The merged summaries of a batch's blocks as a tuple of one; None where it has none."""
+    found = None
+    for block in read(batch):
+        found = merged(merge, found, (summarise(block),))
+    return found
+
+
+# One type for a column of several files, or a sentence that says which files disagree.
+
+
+def settled_schema(
+    schemas: Sequence[tuple[str, Any]], partitions: Mapping[str, Any] | None = None
+) -> Any:
+    """The schema that all files fit.
+
+    Parameters
+    ----------
+    schemas : (name of the file, its schema), in order
+    partitions : columns that folders name, with their types
+    """
+    first_name, first = schemas[0]
+    fields = []
+    for column in first.names:
+        kinds = []
+        for name, schema in schemas:
+            if column not in schema.names:
+                raise InputError(
+                    f"'{name}' has no column {column!r}, which '{first_name}' has; all files of a "
+                    "table need the same columns."
+                )
+            kinds.append((name, schema.field(column).type))
+        fields.append((column, _settled(column, kinds)))
+    for name, schema in schemas:
+        extra = next((column for column in schema.names if column not in first.names), None)
+        if extra is not None:
+            raise InputError(
+                f"'{name}' has a column {extra!r}, which '{first_name}' lacks; all files of a "
+                "table need the same columns."
+            )
+    for column, kind in (partitions or {}).items():
+        if column in first.names:
+            raise InputError(
+                f"Column {column!r} is in '{first_name}' and in the name of its folder; leave it "
+                "out of one."
+            )
+        fields.append((column, kind))
+    return pa.schema(fields)
+
+
+def _settled(column: str, kinds: Sequence[tuple[str, Any]]) -> Any:
+    name, kind = kinds[0]
+    for other_name, other in kinds[1:]:
+        joint = _joint(kind, other)
+        if joint is None:
+            raise InputError(
+                f"Column {column!r} holds {other} in '{other_name}' but {kind} in '{name}'; write "
+                "it in one type in all files, or leave the column out of them."
+            )
+        kind = joint
+    return kind
+
+
+def _joint(a: Any, b: Any) -> Any | None:
+    """The type that holds the values of both, or None."""
+    types = pa.types
+    if a == b or types.is_null(b):
+        return a
+    if types.is_null(a):
+        return b
+    if types.is_dictionary(a) or types.is_dictionary(b):
+        plain = [t.value_type if types.is_dictionary(t) else t for t in (a, b)]
+        values = _joint(*plain)
+        return None if values is None else pa.dictionary(pa.int32(), values)
+    if is_text(a) and is_text(b):
+        return pa.large_string()
+    if types.is_integer(a) and types.is_integer(b):
+        return pa.int64()
+    if is_number(a) and is_number(b):
+        return pa.float64()
+    dated = (types.is_timestamp, types.is_date)
+    if any(is_a(a) for is_a in dated) and any(is_a(b) for is_a in dated):
+        zones = {t.tz for t in (a, b) if types.is_timestamp(t)}
+        return pa.timestamp("us", zones.pop()) if len(zones) == 1 else None
+    return None
+
+
+# A table in files: any number of them, in folders, read batch by batch.
+
+
+#: How a folder is named whose rows lack the value.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+#: Formats whose types are known only when all rows were read: these files are read whole.
+_WHOLE = {"jsonl", "excel"}
+#: Formats that are looked for in folders.
+_IN_FOLDERS = {"csv", "tsv", "parquet", "arrow", "jsonl"}
+
+
+@dataclass
+class TableFile:
+    """One file of a table.
+
+    Attributes
+    ----------
+    path : Path
+    values : dict of column name -> text, from folders named column=value
+    kind : str, the format
+    n_rows : int or None
+        As counted in the first visit.
+    stamp : (size, time of the last change), by which changes are noticed
+    row_groups : numbers of the row groups that belong here, of Parquet; None: all
+    first_row : int
+        Rows of the file before these.
+    """
+
+    path: Path
+    values: dict[str, str | None]
+    options: ReadOptions
+    kind: str = ""
+    n_rows: int | None = None
+    stamp: tuple[int, int] = (0, 0)
+    row_groups: tuple[int, ...] | None = None
+    first_row: int = 0
+    _schema: Any = None
+
+    def __post_init__(self) -> None:
+        self.kind = self.kind or find_source(self.path, self.options).kind
+        if self.stamp == (0, 0):
+            self.stamp = _stamp(self.path)
+        if self.kind == "libsvm":
+            raise InputError(f"'{self.path}' is a LIBSVM file; these are read one at a time.")
+
+    def schema(self) -> Any:
+        """Names and types in the file; text throughout where the format has no types."""
+        if self._schema is None:
+            self._schema, self.n_rows = read_schema(self.path, self.options)
+        return self._schema
+
+    def tables(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        """Record batches of the named columns."""
+        if self.kind in _WHOLE:
+            whole = read_cells(self.path, self.options).select(list(columns))
+            yield from whole.combine_chunks().to_batches(batch_rows)
+        else:
+            yield from iter_batches(
+                self.path,
+                columns,
+                self.options,
+                batch_rows=batch_rows,
+                row_groups=self.row_groups,
+            )
+
+    def pieces(self, rows: int) -> list[TableFile]:
+        """The file in pieces of about so many rows, where its format can be read in pieces."""
+        if self.kind != "parquet" or self.n_rows is None or self.n_rows <= rows:
+            return [self]
+        sizes = ParquetReader(find_source(self.path, self.options)).group_rows()
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        number = starts[:-1] // rows  # a row group belongs to the piece in which it starts
+        groups = [np.flatnonzero(number == i) for i in np.unique(number)]
+        return [
+            replace(
+                self,
+                row_groups=tuple(map(int, own)),
+                first_row=int(starts[own[0]]),
+                n_rows=int(sum(sizes[i] for i in own)),
+            )
+            for own in groups
+        ]
+
+    def check(self, n_rows: int | None = None) -> None:
+        """Refuse a file that is no longer what it was."""
+        try:
+            now = _stamp(self.path)
+        except OSError:
+            raise InputError(
+                f"'{self.path}' disappeared while the table was read; nothing was fitted or "
+                "written."
+            ) from None
+        same_rows = n_rows is None or self.n_rows in (None, n_rows)
+        if now != self.stamp or not same_rows:
+            raise InputError(
+                f"'{self.path}' was changed while the table was read; nothing was fitted or "
+                "written. Run again when it is complete."
+            )
+        if n_rows is not None:
+            self.n_rows = n_rows
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def find_files(
+    paths: Iterable[str | os.PathLike[str]], options: ReadOptions | None = None
+) -> list[TableFile]:
+    """The files of a table, in a fixed order: files, folders with all below, or patterns.
+
+    Folders named ``column=value`` give their files that column. In folders, names that begin with
+    . or _ are passed over, as are files that end in none of the usual ways.
+    """
+    options = options or ReadOptions()
+    found: dict[Path, dict[str, str | None]] = {}
+    for given in paths:
+        root, matches = _expanded(given)
+        for path in matches:
+            for file in _inside(path, options) if path.is_dir() else [path]:
+                found.setdefault(file, _partition_values(file.relative_to(root)))
+    files = [TableFile(p, values, replace(options, name=str(p))) for p, values in found.items()]
+    names = {tuple(file.values) for file in files}
+    if len(names) > 1:
+        odd = next(f for f in files if tuple(f.values) != tuple(files[0].values))
+        raise InputError(
+            f"'{odd.path}' lies in folders of other columns than '{files[0].path}'; all files of "
+            "a table must be in folders named alike."
+        )
+    return files
+
+
+def _expanded(given: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
+    """(folder below which names of folders count, files and folders meant)."""
+    path = Path(given)
+    if path.exists() or not glob.has_magic(str(given)):
+        return (path if path.is_dir() else path.parent), [path]
+    found = sorted(glob.glob(str(given), recursive=True))
+    if not found:
+        raise InputError(f"No file matches '{given}'; check the pattern and the folder.")
+    plain = itertools.takewhile(lambda part: not glob.has_magic(part), path.parts)
+    return Path(*plain), [Path(name) for name in found]
+
+
+def _inside(folder: Path, options: ReadOptions) -> list[Path]:
+    """The tables in a folder and below; not the lists to review that lie beside models."""
+    endings = tuple(ending for ending, kind in FORMATS.items() if kind in _IN_FOLDERS)
+    known = (*endings, *(a + b for a in endings for b in COMPRESSIONS))
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and (options.format is not None or path.name.lower().endswith(known))
+        and not path.name.endswith((".review.csv", ".json"))
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    if not files:
+        raise InputError(f"The folder '{folder}' holds no table; its files would end in .parquet, "
+                         ".csv or the like.")  # fmt: skip
+    return files
+
+
+def _partition_values(path: Path) -> dict[str, str | None]:
+    pairs = (part.split("=", 1) for part in path.parts[:-1] if "=" in part)
+    return {unquote(name): None if value == _NO_VALUE else unquote(value) for name, value in pairs}
+
+
+@dataclass
+class FileSource(LocalSource):
+    """A table in files; one file at a time is open, a few batches are held.
+
+    Attributes
+    ----------
+    files : list of TableFile
+    schema : pyarrow.Schema
+        Types that the columns of all files fit; made by :meth:`open`.
+    name : str
+        What messages call the table.
+    """
+
+    files: list[TableFile]
+    schema: Any
+    name: str = "table"
+    n_threads: int = 1
+    seen: Callable[[int], None] | None = None
+    batch_rows: int = BATCH_ROWS
+
+    @classmethod
+    def open(
+        cls,
+        paths: Iterable[str | os.PathLike[str]],
+        options: ReadOptions | None = None,
+        **settings: Any,
+    ) -> FileSource:
+        """Find the files and settle the types of their columns."""
+        given = list(paths)
+        files = find_files(given, options)
+        partitions = _partition_types(files)
+        schema = settled_schema([(str(f.path), f.schema()) for f in files], partitions)
+        more = f" and {len(given) - 1} more" if len(given) > 1 else ""
+        return cls(files, schema, f"{given[0]}{more}", **settings)
+
+    def one_by_one(self) -> list[FileSource]:
+        """Each file as a source of its own, in the types of all."""
+        return [replace(self, files=[file], name=str(file.path)) for file in self.files]
+
+    def select(self, columns: Sequence[str]) -> FileSource:
+        chosen = pa.schema([self.schema.field(name) for name in columns])
+        return replace(self, schema=chosen)
+
+    @property
+    def part_names(self) -> list[str]:
+        """Files by their number."""
+        return [str(file.path) for file in self.files]
+
+    @property
+    def untyped(self) -> bool:
+        """Whether some file says nothing of types: cells are text, and what they say is found."""
+        return any(file.kind in {"csv", "tsv"} for file in self.files)
+
+    @property
+    def n_rows(self) -> int | None:
+        """Rows of all files, once they were visited."""
+        counts = [file.n_rows for file in self.files]
+        return None if None in counts else sum(n for n in counts if n is not None)
+
+    def batches(self) -> Iterator[Batch]:
+        for part, file in enumerate(self.files):
+            file.check()
+            own = [name for name in self.schema.names if name not in file.values]
+            done = 0
+            for table in file.tables(own or file.schema().names[:1], self.batch_rows):
+                first = file.first_row + done
+                yield Batch(self._typed(table, file), str(file.path), first, part)
+                done += table.num_rows
+            file.check(done)
+
+    def _typed(self, table: Any, file: TableFile) -> Any:
+        """The batch in the types of the schema, with the columns that its folders name."""
+        table = plain_types(table)
+        columns = []
+        for name, kind in zip(self.schema.names, self.schema.types, strict=True):
+            if name in file.values:
+                value = pa.scalar(file.values[name], pa.string()).cast(kind)
+                columns.append(pa.repeat(value, table.num_rows))
+            else:
+                cells = table.column(name)
+                columns.append(cells if cells.type == kind else cells.cast(kind, safe=False))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _partition_types(files: Sequence[TableFile]) -> dict[str, Any]:
+    """Types of the columns that folders name: whole numbers where all values are, else text."""
+    types = {}
+    for name in files[0].values if files else ():
+        values = [file.values[name] for file in files]
+        whole = all(v is None or (v.lstrip("-").isdigit() and len(v) < 19) for v in values)
+        types[name] = pa.int64() if whole else pa.string()
+    return types

@@ -1,0 +1,126 @@
+"""Findings -> one self-contained HTML file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import PurePath
+from typing import Any
+
+from pnuauc._utils.extras import need
+from pnuauc._utils.show import visible
+from pnuauc.io.write import RUN_COLUMN
+from pnuauc.report import charts, words
+
+__all__ = ["review_csv", "safe_cell", "to_html"]
+
+# The rows to review as CSV: the same rows as in the report, all their columns.
+
+
+def review_csv(top: dict[str, Any], run: str = "") -> str:
+    """CSV with row number, ids, score, percentile, probability, reason, all columns and the run id.
+
+    A cell that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    if not top["rows"]:
+        return "row,score,percentile\n"
+    last = [[RUN_COLUMN], [run]] if run else [[], []]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    n_ids = len(top["ids"])
+    chances = top.get("probability")
+    taken = {"row", *top["ids"], "score", "percentile", "probability", "reason"}
+    columns = [name if name not in taken else f"{name} (column)" for name in top["columns"]]
+    extra = ["probability"] if chances else []
+    writer.writerow(
+        [
+            safe_cell(c)
+            for c in ["row", *top["ids"], "score", "percentile", *extra, "reason", *columns]
+        ]
+        + last[0]
+    )
+    for i, line in enumerate(top["rows"]):
+        chance = [chances[i]] if chances else []
+        cells = [*map(safe_cell, top["cells"][i]), *last[1]]
+        ids = [safe_cell(cell) for cell in line[1 : 1 + n_ids]]
+        numbers = line[1 + n_ids : 3 + n_ids]
+        writer.writerow([line[0], *ids, *numbers, *chance, safe_cell(top["reasons"][i]), *cells])
+    return out.getvalue()
+
+
+def safe_cell(cell: str) -> str:
+    """Text that begins like a formula is made text for good; negative numbers stay numbers."""
+    if cell[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+        try:
+            float(cell)
+        except ValueError:
+            return f"'{cell}"
+    return cell
+
+
+# Findings -> one self-contained HTML file.
+
+
+#: Findings and charts that some data have no use for.
+_OPTIONAL = (
+    *("prior", "auc", "roc", "scores", "review"),
+    *("unlabeled_effect", "importance", "run"),
+)
+_CHARTS = (
+    *("roc", "scores", "posterior", "importance"),
+    *("eta", "width", "alpha"),
+)
+
+
+def to_html(findings: dict[str, Any]) -> str:
+    """The report as HTML: no scripts, nothing fetched, light and dark."""
+    jinja2 = need("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pnuauc.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["cell"] = _cell
+    environment.filters["filename"] = lambda path: PurePath(path).name
+    template = environment.get_template("report.html.j2")
+    return visible(
+        template.render(
+            f={**dict.fromkeys(_OPTIONAL), **findings},
+            headline=words.headline(findings),
+            summary=words.summary_rows(findings),
+            setting=words.setting_words(findings["labels"]["setting"]),
+            effect=words.effect_words(findings.get("unlabeled_effect") or {"message": ""}),
+            percent=words.percent,
+            charts={**dict.fromkeys(_CHARTS), **_draw(findings)},
+        )
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _draw(findings: dict[str, Any]) -> dict[str, str]:
+    """The charts there are findings for."""
+    out: dict[str, str | None] = {}
+    auc, roc = (findings.get(name) or {} for name in ("auc", "roc"))
+    if auc and roc:
+        out["roc"] = charts.roc_chart(roc, auc)
+    if findings.get("scores"):
+        out["scores"] = charts.histogram_chart(findings["scores"])
+    prior = findings.get("prior") or {}
+    if prior.get("posterior"):
+        out["posterior"] = charts.posterior_chart(prior)
+    if columns := (findings.get("importance") or {}).get("columns"):
+        out["importance"] = charts.importance_chart(columns)
+    for name, curve in findings["selection"].get("curves", {}).items():
+        out[name] = charts.selection_chart(name, curve)
+    return {name: chart for name, chart in out.items() if chart}

@@ -1,0 +1,31 @@
+"""The working loop: review, label, know when to stop."""
+
+from pnuauc.review.audit import Audit, Draw, positives_bound
+from pnuauc.review.batch import draw_batch, explore_share
+from pnuauc.review.decisions import check_decisions
+from pnuauc.review.ledger import DECISIONS, Drawn, Ledger
+from pnuauc.review.monitor import Drift, Monitoring, monitor_table, monitoring_page
+from pnuauc.review.rank import PoolRanker
+from pnuauc.review.review import Batch, Forecast, Review, RoundStatus, Status
+
+__all__ = [
+    "DECISIONS",
+    "Audit",
+    "Batch",
+    "Draw",
+    "Drawn",
+    "Drift",
+    "Forecast",
+    "Ledger",
+    "Monitoring",
+    "PoolRanker",
+    "Review",
+    "RoundStatus",
+    "Status",
+    "check_decisions",
+    "draw_batch",
+    "explore_share",
+    "monitor_table",
+    "monitoring_page",
+    "positives_bound",
+]

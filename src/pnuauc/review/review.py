@@ -1,0 +1,595 @@
+"""The working loop: draw rows to review, take decisions in, say whether to stop."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc._utils.arrays import Floats
+from pnuauc._utils.show import ShownAsTable, dump_json, few
+from pnuauc.evaluation.posterior import Expected
+from pnuauc.exceptions import InputError
+from pnuauc.io.cells import pa
+from pnuauc.io.readers import as_table, read_cells
+from pnuauc.io.write import atomic_file, write_text
+from pnuauc.model.files import load_model
+from pnuauc.review.audit import Audit
+from pnuauc.review.batch import draw_batch, explore_share
+from pnuauc.review.decisions import check_decisions, id_text
+from pnuauc.review.ledger import Drawn, Ledger
+from pnuauc.review.page import review_page, review_sheet
+from pnuauc.review.rank import PoolRanker
+from pnuauc.study import ColumnRoles, LabelCodes
+from pnuauc.study.rows import read_labels
+
+__all__ = ["Batch", "Forecast", "Review", "RoundStatus", "Status"]
+
+_SETTINGS, _LEDGER, _SCORES = "review.json", "ledger.jsonl", "scores.npy"
+
+
+class Forecast(Protocol):
+    """What gives the *expected* answer: how many positives are hidden among the rows that nobody
+    has looked at, under a model of the ranking.
+
+    It may use ``review.labelled()`` (labels and the odds with which rows were drawn), the last
+    scores ``review.scores`` and the counts of ``status``; None where it cannot tell.
+    """
+
+    def __call__(self, review: Review, status: Status) -> Expected | None: ...
+
+
+@dataclass(frozen=True)
+class RoundStatus:
+    """After a round: rows read, positives found among them, and the proven bound on the rest."""
+
+    round: int
+    read: int
+    found: int
+    hidden_high: int
+    recall_low: float
+
+
+@dataclass(frozen=True, repr=False)
+class Status(ShownAsTable):
+    """Where a review stands.
+
+    Attributes
+    ----------
+    round : batches drawn so far
+    n_rows : rows of the table
+    n_left : rows that nobody has looked at
+    n_read : rows drawn or decided by hand
+    n_open : rows of the last batch without a decision
+    n_undecided : rows that are unsure or skipped
+    known : positives that the table itself named
+    found : positives found by the review
+    hidden_high : proven with probability ``level``: at most this many positives are not found yet
+    recall_low : proven likewise: at least this share of all positives is known
+    target : the recall to stop at
+    stop : whether the proven recall has reached the target
+    expected : hidden positives under a model of the ranking; None where there is no such model
+    expected_recall, expected_stop : the same question by the upper end of ``expected``
+    rounds : one :class:`RoundStatus` for each complete round
+    """
+
+    round: int
+    n_rows: int
+    n_left: int
+    n_read: int
+    n_open: int
+    n_undecided: int
+    known: int
+    found: int
+    hidden_high: int
+    recall_low: float
+    target: float
+    level: float
+    stop: bool
+    rounds: tuple[RoundStatus, ...]
+    expected: Expected | None = None
+
+    @property
+    def expected_recall(self) -> float | None:
+        """Lower bound of the recall by the *expected* answer."""
+        if self.expected is None:
+            return None
+        return _recall(self.known + self.found, self.expected.high)
+
+    @property
+    def expected_stop(self) -> bool | None:
+        return None if self.expected_recall is None else self.expected_recall >= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        expected = None if self.expected is None else self.expected._asdict()
+        more = {"expected_recall": self.expected_recall, "expected_stop": self.expected_stop}
+        return {**asdict(self), "expected": expected, **more}
+
+    def sentences(self) -> list[str]:
+        """The answer in words, the decision first."""
+        total = self.known + self.found
+        answer = "Stop" if self.stop else "Go on"
+        words = "is" if self.stop else "is not yet"
+        out = [
+            f"{answer}: a recall of {self.target:.0%} {words} proven.",
+            f"{total:,} positives are known ({self.known:,} from the table, {self.found:,} found "
+            f"in {self.n_read:,} rows read); {self.n_left:,} rows are left.",
+            f"Proven at {self.level:.0%}, whatever the ranking is worth: at most "
+            f"{self.hidden_high:,} positives are not found, so the recall is at least "
+            f"{self.recall_low:.1%}.",
+        ]
+        if self.expected is None:
+            out.append("Expected: not available.")
+        else:
+            e = self.expected
+            out.append(
+                f"Expected, if the ranking goes on as it did: {e.value:.1f} positives hidden "
+                f"({e.low:.0f} to {e.high:.0f}), recall at least {self.expected_recall:.1%}: "
+                f"{'stop' if self.expected_stop else 'go on'}."
+            )
+        if self.n_open:
+            out.append(f"{self.n_open:,} rows of round {self.round} wait for a decision.")
+        if self.n_undecided:
+            out.append(
+                f"{self.n_undecided:,} rows are undecided; the proven bound counts them as "
+                "positives that are not found."
+            )
+        return out
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of a round.
+
+    Attributes
+    ----------
+    round : int, the first one 1
+    ids : list of str, in the order of the page
+    rows : places in the table, shape (k,)
+    page, sheet : files to review them with
+    """
+
+    round: int
+    ids: list[str]
+    rows: NDArray[np.intp]
+    page: Path
+    sheet: Path
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What the folder remembers; ``rows`` is a fingerprint of the ids and their first labels."""
+
+    table: str | None
+    label: str
+    id: str | None
+    batch: int
+    explore: float | str
+    stop_at_recall: float
+    alpha: float
+    drop: list[str]
+    categorical: list[str]
+    codes: dict[str, Any]
+    model: str | None
+    random_state: int
+    rows: str = ""
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise InputError(f"A batch has at least one row; got {self.batch}.")
+        shares = {"stop_at_recall": self.stop_at_recall, "alpha": self.alpha}
+        bad = next((name for name, value in shares.items() if not 0.0 < value < 1.0), None)
+        if bad is not None:
+            raise InputError(f"{bad} must lie between 0 and 1; got {shares[bad]}.")
+        e = self.explore
+        if e != "auto" and (isinstance(e, str) or not 0.0 <= e <= 1.0):
+            raise InputError(f"explore must be a share from 0 to 1, or 'auto'; got {e!r}.")
+
+
+class Review:
+    """A review of the unlabelled rows of a table, round by round.
+
+    Each round draws a batch: most rows by their score, a stated share uniformly at random. The
+    folder holds the whole state, an append-only ledger; any step can be repeated after a crash.
+
+    Parameters
+    ----------
+    table : frame, or path of a file
+    folder : path
+        State of the review; created if missing. A folder with a review goes on with it.
+    label, id : names of columns, optional
+        Labels (1 positive, 0 negative, missing unlabelled; by default the column "label" if there
+        is one: a review may begin with no label at all) and names of rows (by default their
+        number, from 1).
+    batch : rows of a round
+    explore : float or "auto"
+        Share of a batch that is drawn at random; "auto": a tenth while the ranking finds more
+        positives than random rows do, nine tenths from then on.
+    stop_at_recall : the recall to prove, known positives / all positives of the table
+    alpha : probability with which the proven bound may ever be wrong
+    drop, categorical, positive_label, negative_label, unlabeled_label
+        As in :func:`pnuauc.fit_table`.
+    model : path of a model file, optional
+        Ranks by this model; by default a ranking is learned in every round.
+    expected : Forecast, optional
+        Gives the *expected* answer of :meth:`status`.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        folder: str | os.PathLike[str],
+        *,
+        label: str | None = None,
+        id: str | None = None,
+        batch: int = 100,
+        explore: float | str = 0.1,
+        stop_at_recall: float = 0.95,
+        alpha: float = 0.05,
+        drop: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+        positive_label: Any = None,
+        negative_label: Any = None,
+        unlabeled_label: Any = None,
+        model: str | os.PathLike[str] | None = None,
+        random_state: int | None = None,
+        expected: Forecast | None = None,
+    ) -> None:
+        named = isinstance(table, (str, os.PathLike))
+        self.folder = Path(folder)
+        self.expected = expected
+        codes = {
+            "positive": positive_label,
+            "negative": negative_label,
+            "unlabeled": unlabeled_label,
+        }
+        self._settings = _Settings(
+            os.path.abspath(table) if named else None,
+            "label" if label is None else label,
+            id,
+            batch,
+            explore,
+            stop_at_recall,
+            alpha,
+            list(drop),
+            list(categorical),
+            codes,
+            None if model is None else os.path.abspath(model),
+            secrets.randbits(32) if random_state is None else int(random_state),
+        )
+        self._read(table)
+        if label is not None and label not in self.table.column_names:
+            raise InputError(
+                f"There is no column '{label}'; the columns are {few(self.table.column_names, 10)}."
+            )
+        self._settle()
+
+    @classmethod
+    def open(
+        cls, folder: str | os.PathLike[str], table: Any = None, *, expected: Forecast | None = None
+    ) -> Review:
+        """The review in a folder; ``table`` is needed where it is not a file, or has moved."""
+        kept = _kept(Path(folder))
+        source = kept.table if table is None else table
+        if source is None:
+            raise InputError(f"The review in '{folder}' was not made from a file; pass its table.")
+        review = cls.__new__(cls)
+        review.folder, review.expected, review._settings = Path(folder), expected, kept
+        review._read(source)
+        review._check_rows(kept)
+        return review
+
+    def _read(self, table: Any) -> None:
+        s = self._settings
+        data = read_cells(table) if isinstance(table, (str, os.PathLike)) else as_table(table)
+        if not hasattr(data, "column_names"):
+            raise InputError("A review needs a table with named columns.")
+        self._roles = ColumnRoles(
+            s.label,
+            () if s.id is None else (s.id,),
+            tuple(s.drop),
+            tuple(s.categorical),
+            LabelCodes(**s.codes),
+        )
+        for name in (*self._roles.ids, *s.drop):
+            if name not in data.column_names:
+                raise InputError(
+                    f"There is no column '{name}'; the columns are {few(data.column_names, 10)}."
+                )
+        self.table = data
+        self.ids = _row_ids(data, s.id)
+        self._place = {name: k for k, name in enumerate(self.ids)}
+        if s.label in data.column_names:
+            self._given = read_labels(data, s.label, self._roles.codes).as_float()
+        else:
+            self._given = np.full(len(self.ids), np.nan)
+        self._pool = {name for name, y in zip(self.ids, self._given, strict=True) if np.isnan(y)}
+        self._settings = replace(s, rows=_fingerprint(self.ids, self._given))
+
+    def _settle(self) -> None:
+        """Make the folder ours, or go on with the review that it holds."""
+        where = self.folder / _SETTINGS
+        if where.exists():
+            kept = _kept(self.folder)
+            self._check_rows(kept)
+            # what decides about rows stays; how many to draw next may change
+            fixed = {"label": kept.label, "id": kept.id, "alpha": kept.alpha}
+            for name, value in fixed.items():
+                if getattr(self._settings, name) != value:
+                    raise InputError(
+                        f"The review in '{self.folder}' was begun with {name} {value!r}; go on "
+                        "with it, or name another folder."
+                    )
+            self._settings = replace(self._settings, random_state=kept.random_state)
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise InputError(
+                f"'{self.folder}' holds files but no review; name another folder.", about="output"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_text(where, dump_json(asdict(self._settings)))
+
+    def _check_rows(self, kept: _Settings) -> None:
+        if kept.rows != self._settings.rows:
+            raise InputError(
+                f"The ids or labels of the table are not those with which the review in "
+                f"'{self.folder}' was begun; restore the table, or begin another review."
+            )
+
+    # ------------------------------------------------------------------ the state
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """All that was drawn and decided."""
+        return Ledger.open(self.folder / _LEDGER)
+
+    @property
+    def y(self) -> Floats:
+        """Labels of the table and decisions: 1, 0 or NaN, shape (n,)."""
+        y = self._given.copy()
+        for name, value in self.ledger.labels.items():
+            y[self._place[name]] = value
+        return y
+
+    @property
+    def probability(self) -> Floats:
+        """The odds with which a row was drawn in its round; NaN where unknown, shape (n,)."""
+        out = np.full(len(self.ids), np.nan)
+        for batch in self.ledger.batches:
+            for row in batch.rows:
+                out[self._place[row.id]] = row.probability
+        return out
+
+    @property
+    def scores(self) -> Floats | None:
+        """Scores of the last ranking, shape (n,); None before the first."""
+        where = self.folder / _SCORES
+        return np.load(where, allow_pickle=False) if where.exists() else None
+
+    def labelled(self) -> Any:
+        """The table as a ``pyarrow.Table`` with the decisions in its label column, and a column
+        "probability": the odds with which a row was drawn, missing where they are unknown."""
+        y = pa.array(self.y, from_pandas=True).cast(pa.int8())
+        others = self.table.drop_columns([self._settings.label]) if self._has_label else self.table
+        others = others.append_column(self._settings.label, y)
+        if "probability" in others.column_names:
+            return others
+        odds = pa.array(self.probability, from_pandas=True)
+        return others.append_column("probability", odds)
+
+    @property
+    def _has_label(self) -> bool:
+        return self._settings.label in self.table.column_names
+
+    # ------------------------------------------------------------------ the loop
+
+    def next_batch(self) -> Batch:
+        """The rows to review now: what is open of the last batch, or a new one."""
+        if not self.ledger.open_rows:
+            self._draw()
+        return self._write_batch()
+
+    def _draw(self) -> None:
+        s, ledger = self._settings, self.ledger
+        seen = ledger.seen
+        pool = np.array(
+            [k for k, i in enumerate(self.ids) if i in self._pool and i not in seen], int
+        )
+        if not len(pool):
+            raise InputError("Every row of the table is labelled or was reviewed.")
+        ranker = self._ranker
+        scores = ranker.scores(self.y)
+        explore = 1.0 if scores is None else self._explore()
+        scores = np.zeros(len(self.ids)) if scores is None else scores
+        rng = np.random.default_rng([s.random_state, len(ledger.batches)])
+        rows, chance, random = draw_batch(scores, pool, s.batch, explore, rng)
+        with atomic_file(self.folder / _SCORES) as stream:
+            np.save(stream, scores)
+        ledger.add_batch(
+            [
+                Drawn(self.ids[k], float(p), float(scores[k]), "explore" if at_random else "score")
+                for k, p, at_random in zip(rows, chance, random, strict=True)
+            ]
+        )
+
+    def _explore(self) -> float:
+        if self._settings.explore != "auto":
+            return float(self._settings.explore)
+        by_score, at_random = (self._last_rate(by) for by in ("score", "explore"))
+        return explore_share(by_score, at_random)
+
+    def _last_rate(self, by: str) -> float:
+        """Positives per row of the last batch, of the rows drawn this way."""
+        last = self.ledger.batches[-1].rows if self.ledger.batches else []
+        hits = [self.ledger.decision(row.id) == "positive" for row in last if row.by == by]
+        # before the first batch, and after one without such rows, the ranking gets its chance
+        return float(np.mean(hits)) if hits else float(by == "score")
+
+    @cached_property
+    def _ranker(self) -> Any:
+        if self._settings.model is not None:
+            return _ModelRanker(self.table, self._settings.model)
+        return PoolRanker(self.table, self._roles, self._settings.random_state)
+
+    def _write_batch(self) -> Batch:
+        """The page and the sheet of the last batch, in an order that hides how rows were drawn."""
+        number = len(self.ledger.batches)
+        rng = np.random.default_rng([self._settings.random_state, number, 1])
+        drawn = self.ledger.batches[-1].rows
+        rows = np.array([self._place[drawn[k].id] for k in rng.permutation(len(drawn))])
+        ids = [self.ids[k] for k in rows]
+        decided = [self.ledger.decision(i) or "" for i in ids]
+        page, sheet = self.folder / "review.html", self.folder / "review.csv"
+        shown = [
+            n for n in self.table.column_names if n not in {self._settings.label, *self._roles.ids}
+        ]
+        cells = self.table.select(shown).take(rows)
+        marks, reasons = self._ranker.explain(rows, self.y)
+        name = Path(self._settings.table or self.folder).name
+        key = f"{name} {self._settings.rows[:12]} {number}"
+        write_text(page, review_page(name, number, key, ids, cells, marks, reasons))
+        write_text(sheet, review_sheet(self._settings.id or "id", ids, decided, cells, reasons))
+        self._write_ledger()
+        return Batch(number, ids, rows, page, sheet)
+
+    def add(self, decisions: Any, *, relabel: bool = False) -> list[str]:
+        """Take decisions in: all of them, or none where something is wrong.
+
+        Parameters
+        ----------
+        decisions : dict from id to decision, a frame or a file with columns id and "decision"
+        relabel : whether decisions may replace earlier ones
+
+        Returns
+        -------
+        list of str
+            One sentence about each kind of row that was not simply taken in.
+        """
+        id = self._settings.id or "id"
+        checked = check_decisions(decisions, self._place, self.ledger, id=id, relabel=relabel)
+        self.ledger.add_decisions(checked.new)
+        self._write_ledger()
+        return checked.notes
+
+    def _write_ledger(self) -> None:
+        header, rows = self.ledger.table()
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([header, *rows])
+        write_text(self.folder / "ledger.csv", out.getvalue())
+
+    # ------------------------------------------------------------------ the answer
+
+    def status(self) -> Status:
+        """What is found, what may still be hidden, and whether to stop."""
+        s, ledger = self._settings, self.ledger
+        known = int(np.sum(self.y[~np.isnan(self._given)] == 1))
+        rounds = self._rounds(known)
+        seen = ledger.seen & self._pool
+        words = [ledger.decision(i) for i in seen]
+        found, refuted, read = words.count("positive"), words.count("negative"), len(seen)
+        # what was found since the last complete round counts; the bound on all positives stays
+        total = rounds[-1].found + rounds[-1].hidden_high if rounds else len(self._pool)
+        hidden = max(min(total, len(self._pool) - refuted) - found, 0)
+        recall = _recall(known + found, hidden)
+        status = Status(
+            round=len(ledger.batches),
+            n_rows=len(self.ids),
+            n_left=len(self._pool) - read,
+            n_read=read,
+            n_open=len(ledger.open_rows),
+            n_undecided=sum(ledger.decision(i) in {"unsure", "skip"} for i in ledger.seen),
+            known=known,
+            found=found,
+            hidden_high=hidden,
+            recall_low=recall,
+            target=s.stop_at_recall,
+            level=1.0 - s.alpha,
+            stop=recall >= s.stop_at_recall,
+            rounds=rounds,
+        )
+        expected = None if self.expected is None else self.expected(self, status)
+        return replace(status, expected=expected)
+
+    def _rounds(self, known: int) -> tuple[RoundStatus, ...]:
+        ledger, out = self.ledger, []
+        audit, draws = Audit(len(self._pool), self._settings.alpha), ledger.draws(self._pool)
+        read = found = refuted = 0
+        for k, batch in enumerate(ledger.batches[: ledger.n_complete]):
+            hand = [i for i, after in ledger.by_hand.items() if after == k and i in self._pool]
+            names = [*hand, *(row.id for row in batch.rows)]
+            read += len(names)
+            found += sum(ledger.decision(i) == "positive" for i in names)
+            refuted += sum(ledger.decision(i) == "negative" for i in names)
+            for row in batch.rows:
+                if row.by == "explore":
+                    audit.update(next(draws))
+            hidden = max(min(audit.upper, len(self._pool) - refuted) - found, 0)
+            out.append(RoundStatus(k + 1, read, found, hidden, _recall(known + found, hidden)))
+        return tuple(out)
+
+
+class _ModelRanker:
+    """Ranks by a model file, the same in every round."""
+
+    def __init__(self, table: Any, path: str) -> None:
+        self.model = load_model(path)
+        self._scores = self.model.score(table)
+
+    def scores(self, y: Floats) -> Floats:
+        return self._scores
+
+    def explain(self, rows: NDArray[np.intp], y: Floats) -> tuple[list[list[str]], list[str]]:
+        return [[] for _ in rows], ["" for _ in rows]
+
+
+def _recall(found: int, hidden: float) -> float:
+    """Share of the positives that are known; 1 where there is none to be found."""
+    return found / (found + hidden) if found + hidden else 1.0
+
+
+def _kept(folder: Path) -> _Settings:
+    where = folder / _SETTINGS
+    if not where.is_file():
+        raise InputError(f"'{folder}' holds no review; begin one with a table.", about="output")
+    try:
+        return _Settings(**json.loads(where.read_text("utf-8")))
+    except (ValueError, TypeError):
+        raise InputError(
+            f"'{where}' is not a file of settings that pnuauc wrote; restore it from a copy."
+        ) from None
+
+
+def _row_ids(table: Any, id: str | None) -> list[str]:
+    if id is None:
+        return [str(k) for k in range(1, table.num_rows + 1)]
+    ids = [id_text(value) for value in table.column(id).to_pylist()]
+    first: dict[str, int] = {}
+    for k, name in enumerate(ids, start=1):
+        if not name:
+            raise InputError(f"Row {k} of the table has no '{id}'; every row needs a name.")
+        if name in first:
+            raise InputError(
+                f"Rows {first[name]} and {k} of the table have the same '{id}', '{name}'; every "
+                "row needs a name of its own."
+            )
+        first[name] = k
+    return ids
+
+
+def _fingerprint(ids: list[str], given: Floats) -> str:
+    known = [None if np.isnan(y) else int(y) for y in given]
+    return hashlib.sha256(json.dumps([ids, known]).encode()).hexdigest()

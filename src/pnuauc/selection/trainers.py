@@ -1,0 +1,244 @@
+"""Coefficients of all candidates of one scale on one training set: two ways to the same thing.
+
+:class:`MomentsTrainer` (squared loss) visits the rows once; the moments it finds serve every
+ridge, eta and prior, and every training set is a sum of them. :class:`RefitTrainer` fits every
+candidate by itself, for losses without a closed form and for linear models in more columns than
+can be squared.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc.core.design import Design, is_matrix_free, joined
+from pnuauc.core.losses import Loss
+from pnuauc.core.moments import Moments, moments_of
+from pnuauc.core.risks import QuadraticForm, Risk, quadratic_forms
+from pnuauc.core.rows import Block, Rows, SomeRows
+from pnuauc.core.solvers import fit_iteratively, fit_squared, solve_ridge
+
+__all__ = ["Fitted", "MomentsTrainer", "RefitTrainer", "Trainer", "make_trainer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Some candidates on one training set.
+
+    coef : ndarray, shape (n_candidates, b)
+        NaN for a candidate whose empirical risk has no minimum and that was not corrected.
+    spread : ndarray, shape (n_candidates,)
+        Standard deviation of the candidate's scores over all training rows.
+    corrected : ndarray of bool, shape (n_candidates,)
+        Whether the risk had no minimum.
+    n_iter : int
+        Iterations of the longest fit; 1 for a closed form.
+    """
+
+    coef: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    corrected: NDArray[np.bool_]
+    n_iter: int = 1
+
+    @classmethod
+    def joined(cls, parts: Sequence[Fitted]) -> Fitted:
+        return cls(
+            np.concatenate([p.coef for p in parts]),
+            np.concatenate([p.spread for p in parts]),
+            np.concatenate([p.corrected for p in parts]),
+            max(p.n_iter for p in parts),
+        )
+
+    def take(self, index: NDArray[np.intp]) -> Fitted:
+        return Fitted(self.coef[index], self.spread[index], self.corrected[index], self.n_iter)
+
+
+class Trainer(Protocol):
+    """Fits candidates of one scale."""
+
+    def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
+        """All ridges of the given etas (by their place in the grid), in the order (eta, ridge).
+
+        ``out`` are the folds that are left out; with none all rows are trained on and risks
+        without a minimum are corrected (see :mod:`pnuauc.core.solvers`).
+        """
+        ...
+
+
+def make_trainer(
+    rows: Mapping[str, Rows],
+    basis: Any,
+    risks: Sequence[Risk],
+    alphas: Sequence[float],
+    loss: Loss,
+    max_iter: int = 500,
+    tol: float = 1e-6,
+) -> Trainer:
+    """The faster of the two ways that can do it."""
+    if loss.name == "squared" and not is_matrix_free(basis):
+        return MomentsTrainer(rows, basis, risks, alphas)
+    return RefitTrainer(rows, basis, risks, alphas, loss, max_iter, tol)
+
+
+class MomentsTrainer:
+    """Squared loss: one pass over the rows, whatever the grid.
+
+    A candidate whose risk has no minimum on some fold is left NaN. Where the grid lacks eta = 0,
+    the one that always has a minimum, it is corrected instead.
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[str, Rows],
+        basis: Any,
+        risks: Sequence[Risk],
+        alphas: Sequence[float],
+    ) -> None:
+        self.risks, self.alphas = list(risks), list(alphas)
+        self.moments = {role: fold_moments(visitor, basis) for role, visitor in rows.items()}
+        self._droppable = any(risk.roles == "PN" for risk in self.risks)
+
+    def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
+        """All ridges of the given etas."""
+        moments: dict[str, Moments] = {}
+        for role, by_fold in self.moments.items():
+            kept = [parts[scale] for k, parts in by_fold.items() if k not in out]
+            if kept:
+                moments[role] = functools.reduce(operator.add, kept)
+        drop = bool(out) and self._droppable
+        return _solve([self.risks[e] for e in etas], self.alphas, moments, drop)
+
+
+def fold_moments(rows: Rows, basis: Any) -> dict[int, list[Moments]]:
+    """Moments of one role's rows, by fold and scale, in one pass: {fold: [scale 0, ...]}."""
+    nothing: dict[int, list[Moments]] = {}
+    found = rows.reduce(functools.partial(_moments_by_fold, basis=basis), _merge_folds, nothing)
+    return dict(sorted(found.items()))
+
+
+def _moments_by_fold(block: Block, basis: Any) -> dict[int, list[Moments]]:
+    found = {}
+    for k, part in block.by_fold():
+        found[k] = [Moments.zero(basis.n_features)] * basis.n_scales
+        for j, features in part.scales(basis):
+            found[k][j] = moments_of(features, part.weight, basis)
+    return found
+
+
+def _merge_folds(
+    a: dict[int, list[Moments]], b: dict[int, list[Moments]]
+) -> dict[int, list[Moments]]:
+    merged = dict(a)
+    for k, parts in b.items():
+        merged[k] = [x + y for x, y in zip(a[k], parts, strict=True)] if k in a else parts
+    return merged
+
+
+def _solve(
+    risks: Sequence[Risk], alphas: Sequence[float], moments: dict[str, Moments], drop: bool
+) -> Fitted:
+    """All (eta, ridge) of one scale; ``drop``: leave risks without a minimum NaN."""
+    b = len(next(iter(moments.values())).mean)
+    coef = np.full((len(risks), len(alphas), b), np.nan)
+    corrected = np.ones((len(risks), len(alphas)), dtype=bool)
+    if drop:
+        forms = _with_minimum(risks, moments)
+    else:
+        forms = dict(enumerate(quadratic_forms(risks, moments)))
+    for i, form in forms.items():
+        solution = solve_ridge(form, alphas)
+        coef[i], corrected[i] = solution.coef, bool(solution.correction)
+    flat = coef.reshape(-1, b)
+    total = Moments.zero(b)
+    for part in moments.values():
+        total = total + part
+    variance = np.einsum("cb,cb->c", flat @ total.covariance, flat)
+    return Fitted(flat, np.sqrt(np.maximum(variance, 0.0)), corrected.ravel())
+
+
+def _with_minimum(risks: Sequence[Risk], moments: dict[str, Moments]) -> dict[int, QuadraticForm]:
+    """The forms that have a minimum, by their place among the risks, marked as convex.
+
+    PNU risks of one sign of eta lie on a line that starts at the PN risk, which has a minimum:
+    where one has, so have all between. So the last one that has is found by bisection.
+    """
+    counts = {role: m.n for role, m in moments.items()}
+    usable = [i for i, risk in enumerate(risks) if risk.has_roles(counts)]
+    forms = dict(zip(usable, quadratic_forms([risks[i] for i in usable], moments), strict=True))
+    kept = [i for i in usable if forms[i].convex]
+    for role in "PN":  # eta > 0 adds pairs of positives among themselves, eta < 0 of negatives
+        side = [i for i in usable if i not in kept and _share_within(risks[i], role)]
+        side.sort(key=lambda i: _share_within(risks[i], role))
+        n_good = bisect.bisect_left(side, True, key=lambda i: not forms[i].is_semidefinite())
+        kept += side[:n_good]
+    return {i: replace(forms[i], convex=True) for i in sorted(kept)}
+
+
+def _share_within(risk: Risk, role: str) -> float:
+    """How much a risk subtracts of the pairs within a role."""
+    return -sum(t.coefficient for t in risk.terms if t.first == t.second == role)
+
+
+class RefitTrainer:
+    """Any loss: every candidate is fitted by itself, and corrected where it has no minimum."""
+
+    def __init__(
+        self,
+        rows: Mapping[str, Rows],
+        basis: Any,
+        risks: Sequence[Risk],
+        alphas: Sequence[float],
+        loss: Loss,
+        max_iter: int = 500,
+        tol: float = 1e-6,
+    ) -> None:
+        self.rows, self.risks, self.alphas, self.loss = rows, list(risks), list(alphas), loss
+        self.bases = [basis.scale(j) for j in range(basis.n_scales)]
+        self.max_iter, self.tol = max_iter, tol
+
+    def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
+        """All ridges of the given etas."""
+        rows: Mapping[str, Rows] = self.rows
+        if out:
+            rows = {
+                r: SomeRows(v, lambda b: ~np.isin(np.asarray(b.fold), out)) for r, v in rows.items()
+            }
+        design = Design(rows, self.bases[scale])
+        return Fitted.joined([self._fit_path(self.risks[e], design) for e in etas])
+
+    def _fit_path(self, risk: Risk, design: Design) -> Fitted:
+        """All ridges of one risk, from the largest down, each started from the last."""
+        coef = np.empty((len(self.alphas), design.n_features))
+        corrected = np.zeros(len(self.alphas), dtype=bool)
+        n_iter = 1
+        if self.loss.name == "squared":
+            solution = fit_squared(risk, design, self.alphas)
+            coef, corrected[:] = solution.coef, bool(solution.correction)
+            n_iter = max(n_iter, solution.n_iter)
+        else:
+            start = None
+            for a in np.argsort(self.alphas)[::-1]:
+                minimum = fit_iteratively(
+                    risk, self.loss, design, self.alphas[a], start, self.max_iter, self.tol
+                )
+                start = coef[a] = minimum.coef
+                corrected[a] = bool(minimum.correction)
+                n_iter = max(n_iter, minimum.n_iter)
+        spread = [_spread(design, w) for w in coef]
+        return Fitted(coef, np.array(spread), corrected, n_iter)
+
+
+def _spread(design: Design, coef: NDArray[np.float64]) -> float:
+    """Standard deviation of the scores over all rows."""
+    found = design.scores(coef)
+    scores = np.concatenate(list(found.values()))
+    weight = joined(design.weights[role] for role in found)
+    centered = scores - np.average(scores, weights=weight)
+    return float(np.sqrt(np.average(centered**2, weights=weight)))

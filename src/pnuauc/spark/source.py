@@ -1,0 +1,359 @@
+"""A Spark DataFrame as a source of rows: partitions read by tasks on the executors."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pickle
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pnuauc._utils.extras import need
+from pnuauc.engines import FEATURES, FileParts, Job, as_matrix, check_cells
+from pnuauc.exceptions import EngineError, InputError
+from pnuauc.io.cells import pa
+from pnuauc.io.sources import Batch, FileSource
+
+__all__ = [
+    "SparkSource",
+    "engine_errors",
+    "feature_column",
+    "files_in",
+    "frame_source",
+    "named",
+    "plain",
+    "score_column",
+    "spark_files",
+]
+
+# A table in the partitions of a Spark DataFrame, visited by tasks on the executors.
+
+
+_Result = TypeVar("_Result")
+
+#: Summaries that the driver merges itself; above, executors merge groups of neighbours first. A
+#: summary of moments has 4 MB with the defaults, and Spark lets 1 GB of results come to the driver.
+TREE_ABOVE = 200
+TREE_WIDTH = 8
+
+_ANSWER = "part long, failed boolean, summary binary"
+
+
+@dataclass(frozen=True, eq=False)
+class SparkSource:
+    """A DataFrame, one task a partition.
+
+    Attributes
+    ----------
+    frame : pyspark.sql.DataFrame
+    schema : pyarrow.Schema
+    read : callable(record batches of a partition, its number) -> iterable of Batch
+    known : what earlier visits found about the partitions: "parts", their number
+    """
+
+    frame: Any
+    schema: Any
+    read: Callable[[Iterable[Any], int], Iterable[Batch]]
+    known: dict[str, int] = field(default_factory=dict)
+
+    def select(self, columns: Sequence[str]) -> SparkSource:
+        """The same with these columns only."""
+        chosen = pa.schema([self.schema.field(name) for name in columns])
+        return replace(self, frame=self.frame.select(*columns), schema=chosen)
+
+    def reduce(
+        self,
+        summarise: Callable[[Batch], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all batches: of a partition where it is, then in their order."""
+        job = Job(self.read, summarise, merge)
+        found = self.frame.mapInArrow(functools.partial(_visit, job=job), _ANSWER)
+        n_parts = self.known.get("parts", 0)
+        step = TREE_WIDTH
+        while n_parts > TREE_ABOVE:
+            found = _grouped(found, job, step)
+            n_parts, step = -(-n_parts // TREE_WIDTH), step * TREE_WIDTH
+        answers = _answers(found)
+        self.known.setdefault("parts", len(answers))
+        total = functools.reduce(job.joined, map(_loaded, answers), None)
+        return zero if total is None else merge(zero, total[0])
+
+    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
+        """function(batch) for every batch, in order."""
+        job = Job(self.read, function)
+        visit = functools.partial(_visit_all, job=job)
+        for answer in _answers(self.frame.mapInArrow(visit, _ANSWER)):
+            yield from _loaded(answer)
+
+
+@dataclass(frozen=True, eq=False)
+class SparkFiles(SparkSource):
+    """Files of a table, one a task; the DataFrame holds nothing but their numbers."""
+
+    parts: Any = None
+
+    @property
+    def part_names(self) -> list[str]:
+        """Files by their number."""
+        names: list[str] = self.parts.part_names
+        return names
+
+    @property
+    def untyped(self) -> bool:
+        """Whether cells are text of which types are still to be found."""
+        return bool(self.parts.untyped)
+
+    def select(self, columns: Sequence[str]) -> SparkFiles:
+        """The same with these columns only."""
+        chosen = self.parts.select(columns)
+        return replace(self, schema=chosen.schema, read=_ReadFiles(chosen), parts=chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class _ReadFiles:
+    """The files whose numbers a partition holds."""
+
+    parts: FileParts
+
+    def __call__(self, batches: Iterable[Any], number: int) -> Iterator[Batch]:
+        for table in batches:
+            for part in table.column("id").to_pylist():
+                yield from self.parts(part, number)
+
+
+@contextlib.contextmanager
+def spark_files(source: FileSource, master: str | None) -> Iterator[SparkFiles]:
+    """The files of a table, each read by a task of a session on ``master``, a classic one or
+    ``sc://...`` for Connect; the session ends with the visit."""
+    sql = need("pyspark.sql", "spark")
+    given = master or "local[*,4]"
+    builder = sql.SparkSession.builder.appName("pnuauc")
+    with engine_errors():
+        made = builder.remote(given) if given.startswith("sc://") else builder.master(given)
+        if given.startswith("local"):  # else the Python of the path, which may lack pnuauc
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        session = made.getOrCreate()
+    try:
+        yield files_in(session, source)
+    finally:
+        session.stop()
+
+
+def files_in(session: Any, source: FileSource) -> SparkFiles:
+    """The files of a table, each read by a task of this session."""
+    parts = FileParts.of(source)
+    n = len(parts.numbers)
+    with engine_errors():
+        frame = session.range(0, n, 1, n)
+    return SparkFiles(frame, parts.schema, _ReadFiles(parts), parts=parts)
+
+
+def _visit(batches: Iterable[Any], job: Job) -> Iterator[Any]:
+    yield _answer(job.summary, batches)
+
+
+def _visit_all(batches: Iterable[Any], job: Job) -> Iterator[Any]:
+    yield _answer(job.results, batches)
+
+
+def _answer(summary: Callable[[Any, int], Any], batches: Iterable[Any]) -> Any:
+    """One row: number of the partition, what was made of it.
+
+    An error of the rows themselves is an answer too: Spark would try the task again and again.
+    """
+    number = need("pyspark", "spark").TaskContext.get().partitionId()
+    try:
+        return _row(number, summary(batches, number))
+    except (ValueError, TypeError) as error:
+        return _row(number, error, failed=True)
+
+
+def _row(number: int, found: Any, failed: bool = False) -> Any:
+    cells = {"part": [number], "failed": [failed], "summary": [pickle.dumps(found, 5)]}
+    types = (pa.int64(), pa.bool_(), pa.binary())
+    arrays = [pa.array(cell, kind) for cell, kind in zip(cells.values(), types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(cells))
+
+
+def _grouped(found: Any, job: Job, step: int) -> Any:
+    """Summaries of ``TREE_WIDTH`` neighbours merged into one, which has the first one's number."""
+    sf = need("pyspark.sql.functions", "spark")
+    group = sf.floor(sf.col("part") / sf.lit(step)).alias("group")
+
+    def merge(table):  # type: ignore[no-untyped-def]  # Spark reads types as its own
+        return _merge_group(table, job)
+
+    return found.groupBy(group).applyInArrow(merge, _ANSWER)
+
+
+def _merge_group(table: Any, job: Job) -> Any:
+    table = table.sort_by("part")
+    number = table.column("part")[0].as_py()
+    cells, failed = table.column("summary"), table.column("failed").to_pylist()
+    if any(failed):
+        row = _row(number, _loaded(cells[failed.index(True)]), failed=True)
+    else:
+        row = _row(number, functools.reduce(job.joined, map(_loaded, cells)))
+    return pa.Table.from_batches([row])
+
+
+def _answers(found: Any) -> list[Any]:
+    """The summaries, still as bytes, in the order of the partitions; the error of the first that
+    has one is raised."""
+    with engine_errors():
+        table = found.toArrow()
+    cells, failed = table.column("summary"), table.column("failed").to_pylist()
+    order = np.argsort(table.column("part").to_numpy())
+    for i in order:
+        if failed[i]:
+            raise _loaded(cells[int(i)])
+    return [cells[int(i)] for i in order]
+
+
+def _loaded(cell: Any) -> Any:
+    """One summary; the others wait as bytes, so that the driver holds one at a time."""
+    return pickle.loads(cell.as_buffer())
+
+
+_GIVEN_UP = re.compile(
+    r"Task (?P<task>\d+) in stage (?P<stage>[\d.]+) failed (?P<times>\d+) times?"
+    r"(?:, most recent failure: (?P<why>[^\n]*))?"
+)
+_PYTHON_ERROR = re.compile(r"^\w[\w.]*(?:Error|Exception): .*$", re.M)
+_REMARKS = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()]*\): |^[\w.$]+: ")
+
+
+@contextlib.contextmanager
+def engine_errors() -> Iterator[None]:
+    """What Spark raises when it gives up, as one sentence."""
+    errors = (
+        need("pyspark.errors", "spark").PySparkException,
+        need("py4j.protocol", "spark").Py4JError,
+    )
+    try:
+        yield
+    except errors as error:
+        raise EngineError(_told(str(error))) from error
+
+
+def _told(message: str) -> str:
+    found = _GIVEN_UP.search(message)
+    errors = _PYTHON_ERROR.findall(message)
+    if found is None:
+        lines = [line.strip() for line in message.splitlines() if line.strip()]
+        # of a traceback the last line says it
+        why = errors[-1] if errors else (lines or ["no reason given"])[0]
+        return f"Spark gave up: {why[:500]}{_remedy(message)}"
+    why = found["why"] or "no reason given"
+    for _ in range(3):
+        why = _REMARKS.sub("", why)
+    if why.startswith("Traceback") and errors:
+        why = errors[-1]
+    remedy = _remedy(message) or (
+        ". Raise the memory of executors (spark.executor.memoryOverhead is the part of Python), "
+        "cut the table into more partitions, or raise spark.task.maxFailures where executors come "
+        "and go."
+    )
+    return (
+        f"Spark gave up task {found['task']} of stage {found['stage']}, a partition of the table, "
+        f"after {found['times']} attempts: {why.strip()[:300].rstrip('.')}{remedy}"
+    )
+
+
+def _remedy(message: str) -> str:
+    """What to do where the cause is known."""
+    if "spark.driver.maxResultSize" in message:
+        return ". Raise spark.driver.maxResultSize, or take fewer centres or folds."
+    if "ModuleNotFoundError" in message:
+        return ". Install pnuauc[cli,spark] where the executors run Python."
+    return ""
+
+
+# Columns of a Spark DataFrame under the names of :mod:`pnuauc.engines`, as arrow gives them.
+
+
+@dataclass(frozen=True)
+class ArrowReader:
+    """The record batches of a partition, checked."""
+
+    def __call__(self, batches: Iterable[Any], number: int) -> Iterator[Batch]:
+        name, first = f"Spark partition {number}", 0
+        for table in batches:
+            if FEATURES in table.schema.names:
+                check_cells(as_matrix(table.column(FEATURES), name), name)
+            yield Batch(table, name, first, number)
+            first += table.num_rows
+
+
+def frame_source(frame: Any, columns: Mapping[str, Any]) -> SparkSource:
+    """Some columns of a DataFrame as a source: {name in :mod:`pnuauc.engines`: Column}."""
+    given = {name: column.alias(name) for name, column in columns.items()}
+    chosen = frame.select(*given.values())
+    schema = pa.schema([(name, pa.null()) for name in given])  # only names are asked for
+    return SparkSource(chosen, schema, ArrowReader())
+
+
+def feature_column(frame: Any, features: Any) -> Any:
+    """One column of arrays: of an array or vector column, or of several columns of numbers.
+
+    Several columns become arrays in Spark itself: one array passes to Python twice as fast.
+    """
+    sf = need("pyspark.sql.functions", "spark")
+    if isinstance(features, str):
+        kind = _type_of(frame, features)
+        if type(kind).__name__ == "VectorUDT":
+            return need("pyspark.ml.functions", "spark").vector_to_array(named(features))
+        if kind.typeName() != "array" or not _is_number(kind.elementType):
+            raise InputError(
+                f"Column {features!r} is of type {kind.simpleString()}; features are an array of "
+                "numbers, a vector, or a list of columns."
+            )
+        single = kind.elementType.typeName() == "float"
+        return named(features).cast("array<float>" if single else "array<double>")
+    kinds = {name: _type_of(frame, name) for name in features}
+    for name, kind in kinds.items():
+        if not _is_number(kind):
+            raise InputError(
+                f"Column {name!r} is of type {kind.simpleString()}, not a number; encode it first, "
+                "for example with StringIndexer and OneHotEncoder."
+            )
+    target = "float" if all(k.typeName() == "float" for k in kinds.values()) else "double"
+    return sf.array(*(named(name).cast(target) for name in features))
+
+
+def score_column(frame: Any, name: str) -> Any:
+    """One number a row: a number, or the positive class's place of a vector of two."""
+    if type(_type_of(frame, name)).__name__ == "VectorUDT":
+        return need("pyspark.ml.functions", "spark").vector_to_array(named(name))[1]
+    return named(name).cast("double")
+
+
+def named(name: str) -> Any:
+    """A column by its name, whatever characters are in it."""
+    quoted = name.replace("`", "``")
+    return need("pyspark.sql.functions", "spark").col(f"`{quoted}`")
+
+
+def plain(value: Any) -> Any:
+    """A parameter as JSON keeps it and pyspark can print it: a tuple becomes a list."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _type_of(frame: Any, name: str) -> Any:
+    if name not in frame.columns:
+        known = ", ".join(frame.columns[:20])
+        raise InputError(f"There is no column {name!r}; the DataFrame has {known}.")
+    return frame.schema[name].dataType
+
+
+def _is_number(kind: Any) -> bool:
+    names = {"double", "float", "byte", "short", "integer", "long", "boolean"}
+    return kind.typeName() in names or kind.typeName().startswith("decimal")

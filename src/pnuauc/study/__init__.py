@@ -1,0 +1,23 @@
+"""A study: from a table to a model and to everything there is to say about it, as one dict."""
+
+from pnuauc.study.evaluate import evaluate_table
+from pnuauc.study.findings import check_belief, find_prior, prior_findings
+from pnuauc.study.fit import FitSettings, Study, fit_study
+from pnuauc.study.payments import make_payments
+from pnuauc.study.rows import SAMPLE_ROWS, ColumnRoles, LabelCodes, collected, study_rows
+
+__all__ = [
+    "SAMPLE_ROWS",
+    "ColumnRoles",
+    "FitSettings",
+    "LabelCodes",
+    "Study",
+    "check_belief",
+    "collected",
+    "evaluate_table",
+    "find_prior",
+    "fit_study",
+    "make_payments",
+    "prior_findings",
+    "study_rows",
+]

@@ -1,0 +1,148 @@
+"""All unlabelled rows scored where they are: where a score stands among them, and who is first."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pnuauc._utils.arrays import Floats
+from pnuauc._utils.label_values import RoleCounts
+from pnuauc.core.rows import Keys
+from pnuauc.io.cells import pa
+from pnuauc.io.columns import cells_of
+from pnuauc.io.draw import RowKeys
+from pnuauc.io.sources import Batch, Source
+from pnuauc.labels import UNLABELED, Roles
+from pnuauc.model.model import N_QUANTILES, TableModel
+from pnuauc.study.rows import LabelReader, Origin, StudyRows, ids_of
+
+__all__ = ["Leaders", "place_among_all"]
+
+#: Cells that all scores are counted in, of equal share among those of the draw.
+_CELLS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Leaders:
+    """Unlabelled rows of highest score, highest first; equal scores in the order of their keys.
+
+    table : pyarrow.Table, n rows
+    score, order, part, row : ndarray, shape (n,), see :class:`pnuauc._sources.Drawn`
+    """
+
+    table: Any
+    score: Floats
+    order: Keys
+    part: NDArray[np.int64]
+    row: NDArray[np.int64]
+
+    def first(self, n: int) -> Leaders:
+        """The first n."""
+        index = np.lexsort((self.order, -self.score))[:n]
+        arrays = {name: getattr(self, name)[index] for name in _ARRAYS}
+        return Leaders(self.table.take(pa.array(index)), **arrays)
+
+    def rows(self, counts: RoleCounts, ids: Sequence[str], source: Source) -> StudyRows:
+        """The same as rows of a study."""
+        codes = np.full(len(self.row), UNLABELED, dtype=np.int8)
+        named = ids_of(self.table, ids, self.part, source)
+        return StudyRows(self.table, Roles(codes), named, self.row, counts)
+
+
+_ARRAYS = ("score", "order", "part", "row")
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """Scores of some rows: counts by cell, the lowest and highest, and the leaders."""
+
+    counts: NDArray[np.int64]
+    low: float
+    high: float
+    leaders: Leaders
+
+
+def place_among_all(
+    model: TableModel, origin: Origin, scores: Floats, share: float, n_top: int, ids: Sequence[str]
+) -> Leaders:
+    """Set the model's threshold and quantiles by all unlabelled rows; give the highest of them.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Of the unlabelled rows that were drawn: they say where to count finely. What is read off
+        between two cells lies on a line, so that a quantile is off by 1/4096 of the rows at most.
+    share : float
+        Of the unlabelled rows that are to be called positive.
+    """
+    used = origin.everything(model.encoder).source.schema.names
+    needed = [*used, *(name for name in ids if name not in used)]
+    edges = _edges(scores)
+    place = functools.partial(
+        _place,
+        model=replace(model, card={}),
+        labels=origin.labels,
+        keys=origin.keys,
+        edges=edges,
+        n_top=n_top,
+    )
+    join = functools.partial(_join, n_top=n_top)
+    found: Any = origin.source.select(needed).reduce(place, join, None)
+    points = np.concatenate([[found.low], edges, [found.high]])
+    below = np.concatenate([[0.0], np.cumsum(found.counts) / found.counts.sum()])
+    step = float(np.interp(1.0 - share, below, points))
+    model.quantiles = np.interp(np.linspace(0, 1, N_QUANTILES), below, points) - step
+    model.threshold += step
+    leaders: Leaders = found.leaders
+    return replace(leaders, score=leaders.score - step)
+
+
+def _edges(scores: Floats) -> Floats:
+    """Points between neighbouring scores, evenly spaced in rank: no drawn row lies on one."""
+    known = np.unique(scores)
+    if len(known) < 2:
+        return known
+    ranked = np.sort(scores)
+    wanted = ranked[np.linspace(0, len(ranked) - 1, _CELLS + 1).astype(np.intp)[1:-1]]
+    place = np.unique(np.clip(np.searchsorted(known, wanted), 1, len(known) - 1))
+    return np.asarray((known[place - 1] + known[place]) / 2)
+
+
+def _place(
+    batch: Batch, model: TableModel, labels: LabelReader, keys: RowKeys, edges: Floats, n_top: int
+) -> _Placed | None:
+    index = np.flatnonzero(labels(batch.table) == UNLABELED)
+    if not len(index):
+        return None
+    with cells_of(batch.name):
+        scores = model.score_encoded(model.encode(batch.table, batch.first_row))[index]
+    cells = np.bincount(np.searchsorted(edges, scores, side="right"), minlength=len(edges) + 1)
+    least = np.partition(scores, -n_top)[-n_top] if 0 < n_top < len(scores) else -np.inf
+    first = scores >= least if n_top else np.zeros(len(scores), dtype=bool)
+    best = index[first]
+    table = batch.take(best)
+    leaders = Leaders(
+        table,
+        scores[first],
+        keys.order(table),
+        np.full(len(best), batch.part, dtype=np.int64),
+        batch.first_row + best.astype(np.int64),
+    )
+    return _Placed(cells, float(scores.min()), float(scores.max()), leaders.first(n_top))
+
+
+def _join(a: _Placed | None, b: _Placed | None, n_top: int) -> _Placed | None:
+    if a is None or b is None:
+        return a if b is None else b
+    arrays = {
+        name: np.concatenate([getattr(a.leaders, name), getattr(b.leaders, name)])
+        for name in _ARRAYS
+    }
+    tables = pa.concat_tables([a.leaders.table, b.leaders.table])
+    leaders = Leaders(tables.unify_dictionaries(), **arrays).first(n_top)
+    return _Placed(a.counts + b.counts, min(a.low, b.low), max(a.high, b.high), leaders)

@@ -1,0 +1,520 @@
+"""The rows of a study: all labelled ones and the unlabelled ones it draws, in a fixed order.
+
+Rows come in the order of their keys (:mod:`pnuauc.core.rows`), so that a fit does not depend on
+the order in which a table lists them, nor on the files that it is cut into.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pnuauc._utils.extras import warn
+from pnuauc._utils.label_values import RoleCounts, as_list, nearest
+from pnuauc._utils.show import few
+from pnuauc.core.rows import Keys
+from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
+from pnuauc.io.cells import as_typed, is_number, is_text, pa, parse_numbers, pc, tidy
+from pnuauc.io.draw import AllUnlabeled, Drawn, Encoded, RowKeys, draw_rows
+from pnuauc.io.encode import TableEncoder
+from pnuauc.io.readers import as_table
+from pnuauc.io.sources import Batch, MemorySource, Source, is_source
+from pnuauc.labels import ROLES, UNLABELED, Roles, read_roles
+
+__all__ = [
+    "SAMPLE_ROWS",
+    "ColumnRoles",
+    "LabelCodes",
+    "LabelReader",
+    "Origin",
+    "StudyRows",
+    "check_enough",
+    "check_present",
+    "collected",
+    "ids_of",
+    "label_values",
+    "read_labels",
+    "read_source_labels",
+    "read_values",
+    "repeated",
+    "study_rows",
+]
+
+# A table and the roles of its columns -> rows, roles and what there is to say about both.
+
+
+@dataclass(frozen=True)
+class LabelCodes:
+    """Values of the label column that stand for the roles; None leaves the default reading."""
+
+    positive: Any = None
+    negative: Any = None
+    unlabeled: Any = None
+
+    def for_type(self, kind: Any) -> dict[str, Any]:
+        """The values in the type of the column: options from a command line arrive as text."""
+        return {f"{role}_label": _in_type(value, kind) for role, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Which column is the label, which name the rows, which are left out, which are categories.
+
+    ``decimal`` and ``date_format`` say how text cells are written, ``embedding`` which columns are
+    one vector: see :class:`TableEncoder`.
+    """
+
+    label: str
+    ids: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    codes: LabelCodes = field(default_factory=LabelCodes)
+    decimal: str | None = None
+    date_format: str | Mapping[str, str] | None = None
+    embedding: tuple[str, ...] = ()
+
+    def encoder(self) -> TableEncoder:
+        """The encoder of the feature columns, not fitted."""
+        return TableEncoder(
+            self.categorical,
+            decimal=self.decimal,
+            date_format=self.date_format,
+            embedding=self.embedding,
+        )
+
+
+def _in_type(value: Any, kind: Any) -> Any:
+    if not isinstance(value, str) or kind is None:
+        if isinstance(value, (list, tuple)):
+            return [_in_type(item, kind) for item in value] or None
+        return value
+    if pa.types.is_boolean(kind):
+        lowered = value.strip().lower()
+        if lowered in {"true", "1", "yes"}:
+            return True
+        if lowered in {"false", "0", "no"}:
+            return False
+    if is_number(kind):
+        try:
+            number = float(value)
+        except ValueError:
+            raise InputError(
+                f"The label column holds numbers, so the label value {value!r} cannot occur in it."
+            ) from None
+        return int(number) if number == int(number) else number
+    return value
+
+
+def label_values(table: Any, label: str) -> Any:
+    """The label column as an array that :func:`pnuauc.labels.read_roles` reads."""
+    if label not in table.column_names:
+        message = f"There is no column '{label}'; the columns are {few(table.column_names, 10)}."
+        if len(table.column_names) == 1:
+            raise InputError(f"{message} Is the delimiter right?", about="delimiter")
+        raise InputError(message)
+    values = _label_cells(table, label)
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return values.to_numpy()
+    if pa.types.is_nested(values.type) or pa.types.is_temporal(values.type):
+        raise InputError(
+            f"Label column '{label}' holds {values.type} values; it must hold labels, for example "
+            "1 (positive), 0 (negative) and nothing (unlabelled)."
+        )
+    return np.array(values.to_pylist(), dtype=object)
+
+
+def _label_cells(table: Any, label: str) -> Any:
+    """The cells; text that is all numbers, or all true and false, as such."""
+    values = table.column(label)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if not is_text(values.type):
+        return values
+    values = tidy(values)
+    typed = as_typed(values)
+    return values if pa.types.is_temporal(typed.type) else typed
+
+
+def read_labels(
+    table: Any, label: str, codes: LabelCodes, repeats: NDArray[np.int64] | None = None
+) -> Roles:
+    """Roles of the rows; errors name the column.
+
+    ``repeats`` says how often each row of the table stands for one; it only matters to remarks.
+    """
+    values = label_values(table, label)
+    kind = _label_cells(table, label).type
+    return read_values(values, label, codes.for_type(kind), repeats)
+
+
+#: Above this share of zeros among 1 and 0 alone, the zeros may be rows that nobody looked at.
+_MANY_ZEROS = 0.8
+
+
+def read_values(
+    values: Any, label: str, codes: dict[str, Any], repeats: NDArray[np.int64] | None = None
+) -> Roles:
+    """Roles of label values, with ``codes`` in their type; see :func:`read_labels`."""
+    _check_occurs(values, label, codes)
+    try:
+        roles = read_roles(values, **codes)
+    except ValueError as error:
+        about = getattr(error, "about", None) or "labels"
+        raise InputError(f"Label column '{label}': {error}", about=about) from error
+    named = any(value is not None for value in codes.values())
+    if named or roles.announcement is not None:
+        return roles
+    counts = RoleCounts.of(roles) if repeats is None else repeated(roles, repeats)
+    return _announced(roles, counts, values)
+
+
+def repeated(roles: Roles, repeats: NDArray[np.int64]) -> RoleCounts:
+    """Counts of rows of which each of ``roles`` stands for so many."""
+    p, n, u = (int(repeats[rows].sum()) for rows in roles.by_letter.values())
+    return RoleCounts(p, n, u, roles.positive_label, roles.negative_label, roles.announcement)
+
+
+def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
+    """Refuse a label value that is named and does not occur, with the nearest one that does."""
+    named = [(role.word, value) for role in ROLES for value in as_list(codes[f"{role.name}_label"])]
+    if not named:
+        return
+    array = np.asarray(values, dtype=object)
+    there = [v for v in dict.fromkeys(array.tolist()) if v is not None and v == v]
+    for word, value in named:
+        if value not in there:
+            close = nearest(value, there)
+            meant = "" if close is None else f" (did you mean {close!r}?)"
+            raise InputError(
+                f"Label column '{label}' never holds {value!r}, named as {word}{meant}; it holds "
+                f"{few(there) or 'nothing'}.",
+                about="labels",
+            )
+
+
+def _announced(roles: Roles, counts: RoleCounts, values: Any) -> Roles:
+    """Say how 1, 0 and -1 were read, and ask about zeros that may mean only that no one looked."""
+    told, n = None, len(counts)
+    codes = {str(roles.positive_label).removesuffix(".0"), str(roles.negative_label)}
+    if not codes <= {"1", "0", "0.0", "True", "False"}:
+        return roles
+    if roles.setting == "PN" and n >= 50 and counts.n_negative > _MANY_ZEROS * n:
+        told = (
+            f"Every row is labelled, {counts.n_positive:,} are 1 and {counts.n_negative:,} are 0; "
+            "0 is read as negative: somebody looked at each of these rows and found nothing. If 0 "
+            "only means that nobody looked, name it as the unlabelled label: results will differ."
+        )
+    elif roles.setting == "PNU" and np.isin(np.asarray(values, dtype=str), ["-1", "-1.0"]).any():
+        told = "Labels 1, 0 and -1 are read as positive, negative and unlabelled."
+    if told is None:
+        return roles
+    warn(told, LabelReadingWarning)
+    return replace(roles, announcement=told)
+
+
+#: Rows of the one labelled class that learning needs: two folds of two.
+_FEWEST = 4
+
+
+def check_enough(roles: RoleCounts, label: str) -> None:
+    """Refuse labels of one class alone that are too few to be held out in turn."""
+    if roles.setting not in {"PU", "NU"}:
+        return
+    word, other = ("positive", "negative") if roles.setting == "PU" else ("negative", "positive")
+    n = max(roles.n_positive, roles.n_negative)
+    if n < _FEWEST:
+        raise InputError(
+            f"Label column '{label}' holds {n} {word} row{'s' if n > 1 else ''} and no {other} "
+            f"one: with {word} labels alone at least {_FEWEST} are needed, as some are "
+            "held out in turn; label more rows, of either class.",
+            about="labels",
+        )
+
+
+def check_present(table: Any, roles: ColumnRoles) -> None:
+    label_values(table.slice(0, 0), roles.label)
+    for what, names in (("names rows", roles.ids), ("is left out", roles.drop)):
+        for name in names:
+            if name not in table.column_names:
+                raise InputError(f"There is no column '{name}', given as one that {what}.")
+    named = [roles.label, *roles.ids, *roles.drop]
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"Column '{twice}' is given two roles among label, id and drop.")
+
+
+@contextmanager
+def collected(messages: list[str]) -> Iterator[None]:
+    """Turn this package's warnings into sentences of a list, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PnuaucWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, PnuaucWarning):
+            if (text := str(warning.message)) not in messages:
+                messages.append(text)
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+# Labels of a table that is visited batch by batch: counted first, then read as one column.
+
+
+#: More distinct values than this are measurements, not labels.
+_MOST_LABELS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class LabelReader:
+    """Label cells of a batch -> roles, as the whole column was read.
+
+    Attributes
+    ----------
+    label : str
+    cells : arrow array of the distinct values, none missing
+    codes : ndarray of int8, shape (number of values + 1,)
+        Their roles; the last is that of a missing cell.
+    """
+
+    label: str
+    cells: Any
+    codes: NDArray[np.int8]
+
+    def __call__(self, table: Any) -> NDArray[np.int8]:
+        """Roles of the rows, shape (n,)."""
+        values = _plain_cells(table, self.label)
+        places = pc.index_in(values, self.cells)
+        if places.null_count > values.null_count:
+            raise InputError(
+                f"Label column '{self.label}' holds a value that was not there when labels were "
+                "counted; the table was changed meanwhile."
+            )
+        whole = pc.fill_null(places, len(self.cells)).to_numpy(zero_copy_only=False)
+        return np.asarray(self.codes[whole])
+
+
+def read_source_labels(
+    source: Source, label: str, codes: LabelCodes
+) -> tuple[LabelReader, RoleCounts]:
+    """How each value of the label column is read, and how many rows of each role there are."""
+    label_values(source.schema.empty_table(), label)  # says which columns there are, if not this
+    nothing: Counter[Any] = Counter()
+    counted = source.select([label]).reduce(partial(_count, label=label), _add, nothing)
+    if not counted:
+        raise InputError("The table has a header but no rows.")
+    if len(counted) > _MOST_LABELS:
+        raise InputError(
+            f"Label column '{label}' holds more than {_MOST_LABELS:,} different values; it must "
+            "hold labels, for example 1 (positive), 0 (negative) and nothing (unlabelled).",
+            about="labels",
+        )
+    known = sorted((v for v in counted if v is not None), key=lambda v: (str(type(v)), v))
+    cells = pa.array(known, _plain_cells(source.schema.empty_table(), label).type)
+    values = [*known, *([None] if None in counted else [])]
+    repeats = np.array([counted[value] for value in values])
+    small = pa.table({label: pa.array(values, cells.type)})
+    roles = read_labels(small, label, codes, repeats)
+    lookup = np.append(roles.codes[: len(known)], np.int8(UNLABELED))
+    return LabelReader(label, cells, lookup), repeated(roles, repeats)
+
+
+def _plain_cells(table: Any, label: str) -> Any:
+    """The cells; dictionaries written out, text tidied, NaN missing."""
+    values = table.column(label)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if is_text(values.type):
+        return tidy(values)
+    if pa.types.is_floating(values.type):
+        return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+    return values
+
+
+def _count(batch: Batch, label: str) -> Counter[Any]:
+    values, counts = pc.value_counts(_plain_cells(batch.table, label)).flatten()
+    return Counter(dict(zip(values.to_pylist(), counts.to_pylist(), strict=True)))
+
+
+def _add(a: Counter[Any], b: Counter[Any]) -> Counter[Any]:
+    return a if len(a) > _MOST_LABELS else a + b
+
+
+# The rows of a study: all labelled ones and the unlabelled ones it draws, in a fixed order.
+
+
+#: Unlabelled rows that are drawn: on waveform with 200 positives, ranking was as good with 20,000.
+SAMPLE_ROWS = 200_000
+#: Cells of a column that say what a file holds, and the share that must agree.
+_FEW_CELLS, _NEARLY_ALL = 20, 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where all rows of a study are.
+
+    source : Source
+    labels : how their labels are read
+    keys : how rows are told apart
+    drawn : keys of the unlabelled rows in memory
+    """
+
+    source: Source
+    labels: LabelReader
+    keys: RowKeys
+    drawn: Keys
+
+    def everything(self, encoder: TableEncoder) -> AllUnlabeled:
+        """All unlabelled rows, encoded where they are."""
+        used = [column.name for column in encoder.columns_]
+        needed = list(dict.fromkeys([self.labels.label, *self.keys.columns, *used]))
+        return AllUnlabeled(
+            self.source.select(needed), Encoded(encoder), self.labels, self.keys, self.drawn
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StudyRows:
+    """What a study is made on.
+
+    Attributes
+    ----------
+    table : pyarrow.Table of the feature columns, or CSR
+    roles : Roles, of the rows of ``table``
+    ids : pyarrow.Table or None
+    numbers : ndarray of int, shape (n,)
+        Number of each row in its file, from 0.
+    counts : RoleCounts
+        Of the whole table.
+    notes : sentences about columns and rows that were left out
+    origin : Origin or None
+        Where they were drawn from; None if that is all there are.
+    """
+
+    table: Any
+    roles: Roles
+    ids: Any
+    numbers: NDArray[np.int64]
+    counts: RoleCounts
+    notes: tuple[str, ...] = ()
+    origin: Origin | None = None
+
+
+def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: int) -> StudyRows:
+    """The rows to fit on.
+
+    Parameters
+    ----------
+    data : any frame, a Source, or (CSR, labels)
+    max_unlabeled : int, or "all"
+        Unlabelled rows to draw; all are used where they are fewer. With "all" the rows drawn are
+        those that come to this machine.
+    """
+    at_most = _checked(max_unlabeled)
+    if isinstance(data, tuple) and len(data) == 2 and sparse.issparse(data[0]):
+        roles = read_values(data[1], "label", columns.codes.for_type(pa.float64()))
+        numbers = np.arange(len(roles))
+        return StudyRows(data[0].tocsr(), roles, None, numbers, RoleCounts.of(roles))
+    source: Source = data if is_source(data) else MemorySource(as_table(data))
+    check_present(source.schema.empty_table(), columns)
+    labels, counts = read_source_labels(source, columns.label, columns.codes)
+    check_enough(counts, columns.label)
+    kept = [name for name in source.schema.names if name not in columns.drop]
+    features = [name for name in kept if name not in (columns.label, *columns.ids)]
+    keys = RowKeys(tuple(sorted(columns.ids or features)), seed, bool(columns.ids))
+    drawn = draw_rows(source.select(kept), keys, labels, at_most, counts.n_unlabeled)
+    roles = Roles(drawn.codes, counts.positive_label, counts.negative_label, counts.announcement)
+    if getattr(source, "untyped", False):
+        _check_files_agree(drawn, features, columns, source)
+    notes, numbering = [], []
+    is_draw = len(drawn) < len(counts)
+    if is_draw:
+        numbering = [c for c in features if _numbers_rows(drawn.spans.get(c), len(counts))]
+        notes += [f"Column '{name}' numbers the rows; left out." for name in numbering]
+        notes.append(_draw_note(roles.n_unlabeled, counts.n_unlabeled, max_unlabeled))
+    return StudyRows(
+        drawn.table.select([name for name in features if name not in numbering]),
+        roles,
+        ids_of(drawn.table, columns.ids, drawn.part, source),
+        drawn.row,
+        counts,
+        tuple(notes),
+        Origin(source, labels, keys, drawn.key[roles.unlabeled]) if is_draw else None,
+    )
+
+
+def _checked(max_unlabeled: int | str) -> int:
+    if max_unlabeled == "all":
+        return SAMPLE_ROWS
+    if isinstance(max_unlabeled, (int, np.integer)) and max_unlabeled >= 2:
+        return int(max_unlabeled)
+    raise InputError(
+        f"The number of unlabelled rows to use must be 2 or more, or 'all'; got {max_unlabeled!r}.",
+        about="max_unlabeled",
+    )
+
+
+def _draw_note(n_drawn: int, n: int, max_unlabeled: int | str) -> str:
+    if max_unlabeled == "all":
+        return (
+            f"All {n:,} unlabelled rows were used; prior, encoding and trees rest on "
+            f"{n_drawn:,} of them, drawn by a hash of each row."
+        )
+    return (
+        f"Fitted on {n_drawn:,} of {n:,} unlabelled rows, drawn by a hash of each row; threshold "
+        "and rows to review come from all."
+    )
+
+
+def _numbers_rows(span: tuple[int, int] | None, n_rows: int) -> bool:
+    return span is not None and span[1] - span[0] + 1 == n_rows
+
+
+def ids_of(table: Any, ids: Sequence[str], part: NDArray[np.int64], source: Any) -> Any:
+    """The columns that name rows, the file in front where there are several; None without any."""
+    found, names = table.select(list(ids)), getattr(source, "part_names", ())
+    if len(names) > 1 and "file" not in found.column_names:
+        files = pa.array([names[i] for i in part])
+        found = pa.table({"file": files, **{n: found.column(n) for n in ids}})
+    return found if found.num_columns else None
+
+
+def _check_files_agree(
+    drawn: Drawn, features: Sequence[str], columns: ColumnRoles, source: Any
+) -> None:
+    """Refuse a column of text files that holds numbers in one file and words in another."""
+    for name in features:
+        values = drawn.table.column(name)
+        if not is_text(values.type) or name in columns.categorical:
+            continue
+        cells = tidy(values)
+        there = np.asarray(cells.is_valid().to_numpy())
+        number = ~np.isnan(parse_numbers("", cells))
+        shares = {}
+        for part in np.unique(drawn.part):
+            own = there & (drawn.part == part)
+            if own.sum() >= _FEW_CELLS:
+                shares[int(part)] = float(number[own].mean())
+        if not shares:
+            continue
+        low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+        if shares[high] >= _NEARLY_ALL and shares[low] <= 1 - _NEARLY_ALL:
+            words = np.flatnonzero(there & ~number & (drawn.part == low))
+            raise InputError(
+                f"Column {name!r} holds numbers in '{source.part_names[high]}' but not in "
+                f"'{source.part_names[low]}' ({cells[int(words[0])].as_py()[:40]!r}); write it "
+                "alike in all files, name it as a categorical column, or leave it out.",
+                about="drop",
+            )

@@ -1,0 +1,168 @@
+"""Tests of committee/forest."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+
+from pnuauc._utils.stored import Parts
+from pnuauc.committee import forest as _forest
+from pnuauc.committee.forest import Forest, grow_trees
+from pnuauc.exceptions import ModelFileError
+
+#: Older trees of scikit-learn are not asked about missing cells.
+MISSING = [False, True] if _forest.TAKES_MISSING else [False]
+
+
+@pytest.mark.parametrize("n_labeled", [30, 300])
+@pytest.mark.parametrize("missing", MISSING)
+def test_a_forest_of_arrays_is_scikit_learns(n_labeled, missing):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((900, 8))
+    y = (X[:n_labeled, 0] + X[:n_labeled, 1] * X[:n_labeled, 2] > 0.5).astype(int)
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    trees = grow_trees(X, [np.arange(n_labeled)] * 20, y, rng)
+    shares = np.mean([tree.predict(X.astype(np.float32))[:, 0] for tree in trees], axis=0)
+    boosting = HistGradientBoostingClassifier(random_state=0).fit(X[:n_labeled], y)
+    pairs = [
+        (Forest.from_trees(trees), shares),
+        (Forest.from_boosting(boosting), boosting.decision_function(X)),
+    ]
+    for forest, expected in pairs:
+        np.testing.assert_allclose(forest.score(X), expected, atol=1e-12)
+        np.testing.assert_allclose(forest.score(X[:5]), expected[:5], atol=1e-12)  # walked
+        again = Forest.rebuild(Parts(forest.spec(), forest.arrays()), 8)
+        np.testing.assert_array_equal(again.score(X), forest.score(X))
+
+
+def small_forest():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((40, 3))
+    return Forest.from_trees(grow_trees(X, [np.arange(40)] * 3, X[:, 0] > 0, rng))
+
+
+@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize("best", [False, True])
+@pytest.mark.parametrize("leaf", [1, 4])
+def test_grown_trees_are_those_of_the_classifier(leaf, best, missing):
+    """Same seed, same splits; a tie between two splits may be broken by rounding (1 tree in 20)."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((90, 6)).astype(np.float32)
+    codes = (X[:, 0] + rng.standard_normal(90) > 0).astype(int)
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    theirs = np.random.RandomState(3)
+    samples = [np.arange(90)] * 60
+    grown = grow_trees(X, samples, codes, np.random.RandomState(3), leaf, best=best)
+    kind = DecisionTreeClassifier if best else ExtraTreeClassifier
+    model = kind(max_features="sqrt", min_samples_leaf=leaf, random_state=theirs)
+    same = 0
+    for tree in grown:
+        single = model.fit(X, codes).tree_
+        same += np.array_equal(tree.feature, single.feature) and np.allclose(
+            tree.value[:, 0, 0], single.value[:, 0, 1] / single.value[:, 0].sum(axis=1)
+        )
+    assert same >= 57
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_forest_with_a_changed_number_is_refused_or_harmless(data):
+    """Whatever one entry becomes, the forest is refused or every walk ends inside of it."""
+    forest = small_forest()
+    arrays = {name: values.copy() for name, values in forest.arrays().items()}
+    name = data.draw(st.sampled_from(["left", "right", "feature", "roots"]))
+    place = data.draw(st.integers(0, len(arrays[name]) - 1))
+    arrays[name][place] = data.draw(st.integers(-3, len(arrays["left"]) + 3))
+    try:
+        changed = Forest.rebuild(Parts(forest.spec(), arrays), 3)
+    except ModelFileError:
+        return
+    assert np.isfinite(changed.score(np.random.RandomState(1).standard_normal((300, 3)))).all()
+
+
+def test_forests_that_turn_in_circles_are_refused():
+    forest = small_forest()
+    inner = np.flatnonzero(forest.left != np.arange(len(forest.left)))
+    for name, place, value in [
+        ("left", inner[1], 0),  # back to the root
+        ("left", inner[0], int(forest.right[inner[0]])),  # two parents
+        ("right", inner[0], len(forest.left)),  # past the end
+        ("feature", inner[0], 3),  # a column that is not there
+    ]:
+        arrays = {k: v.copy() for k, v in forest.arrays().items()}
+        arrays[name][place] = value
+        with pytest.raises(ModelFileError):
+            Forest.rebuild(Parts(forest.spec(), arrays), 3)
+
+
+def leaf_of(forest, x, tree):
+    """By plain walking."""
+    node = forest.roots[tree]
+    while forest.left[node] != node:
+        value = np.float32(x[forest.feature[node]])
+        left = forest.missing_left[node] if np.isnan(value) else value <= forest.threshold[node]
+        node = (forest.left if left else forest.right)[node]
+    return int(node)
+
+
+def leaf_shares(forest, X, codes, sample, tree):
+    """Leaf -> share of positives among the rows of the tree's sample that reach it."""
+    held = {}
+    for i in sample:
+        held.setdefault(leaf_of(forest, X[i], tree), []).append(codes[i])
+    return {node: float(np.mean(values)) for node, values in held.items()}
+
+
+@pytest.mark.parametrize("takes_missing", [_forest.TAKES_MISSING, False])
+@given(seed=st.integers(0, 10_000), missing=st.booleans(), width=st.sampled_from([1, 2, 7, 40]))
+@settings(max_examples=40, deadline=None)
+def test_grown_trees_split_until_leaves_are_pure(takes_missing, seed, missing, width):
+    """Every leaf holds rows of its own sample; mixed only where no column tells its rows apart."""
+    rng = np.random.RandomState(seed)
+    X = rng.randint(0, 3, (30, width)).astype(float)
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    codes = (rng.uniform(size=30) < 0.4).astype(int)
+    samples = [rng.choice(30, rng.randint(2, 20), replace=False) for _ in range(6)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_forest, "TAKES_MISSING", takes_missing)
+        forest = Forest.from_trees(grow_trees(X, samples, codes, rng))
+    leaf = forest.left == np.arange(len(forest.left))
+    for t, sample in enumerate(samples):
+        shares = leaf_shares(forest, X, codes, sample, t)
+        for node, share in shares.items():
+            assert forest.value[node] == pytest.approx(share / len(samples))
+            if 0 < share < 1 and not missing:  # scikit-learn may give up where cells are missing
+                rows = X[[i for i in sample if leaf_of(forest, X[i], t) == node]]
+                assert (rows == rows[0]).all()
+        ends = [*forest.roots[1:], len(leaf)]
+        own = np.arange(forest.roots[t], ends[t])
+        assert set(shares) == set(own[leaf[own]])  # no leaf is empty
+    again = Forest.rebuild(Parts(forest.spec(), forest.arrays()), width)
+    np.testing.assert_array_equal(again.score(X), forest.score(X))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_compiled_trees_are_the_walked_ones(missing):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((500, 6)).astype(np.float32).astype(float)
+    if missing:
+        X[rng.uniform(size=X.shape) < 0.2] = np.nan
+    samples = [rng.choice(500, 80, replace=False) for _ in range(9)]
+    forest = Forest.from_trees(
+        grow_trees(X, samples, (rng.uniform(size=500) < 0.4).astype(int), rng)
+    )
+    assert forest._compiled is not None
+    np.testing.assert_allclose(forest.score(X), forest._walk(X), atol=1e-14)
+    # trees that share a stretch of the list are walked
+    mixed = dataclasses.replace(forest, roots=forest.roots[::-1].copy())
+    assert mixed._compiled is None
+    np.testing.assert_allclose(mixed.score(X), forest.score(X), atol=1e-14)

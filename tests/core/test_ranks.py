@@ -1,0 +1,234 @@
+"""Tests of core/ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pnuauc.core.ranks import (
+    PairShares,
+    check_scores,
+    count_cells,
+    moments_of,
+    pairs_won,
+    placements,
+    raw_to_auc,
+)
+from pnuauc.metrics import (
+    ScoreCounts,
+)
+from tests.conftest import gaussian_scores, wins
+
+
+@pytest.mark.parametrize("role", [1, 0])
+@pytest.mark.parametrize("off", [0.5, 1.5, 2.5, 3.5])
+def test_a_labeled_score_off_the_anchors_is_refused(role, off):
+    for others in ([1, 0], [1 - role] * 2):
+        y, scores = [*others, role, None], [1.0, 2.0, off, 0.7]
+        with pytest.raises(ValueError, match="not among the anchors"):
+            ScoreCounts.from_block(y, scores, [1.0, 2.0, 3.0])
+    free = ScoreCounts.from_block([1, 0, None], [1.0, 2.0, off], [3.0, 1.0, 2.0, 1.0])
+    assert free.anchors.tolist() == [1.0, 2.0, 3.0]
+    assert free.unlabeled.tolist() == [int(2 * off - 1 == k) for k in range(7)]
+    with pytest.raises(ValueError, match="anchors holds NaN"):
+        ScoreCounts.from_block([1, 0], [1.0, 2.0], [1.0, 2.0, np.nan])
+
+
+def test_scores_behind_a_mask():
+    plain = np.ma.MaskedArray([1.0, 2.0], mask=[False, False])
+    assert check_scores(plain).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="masked"):
+        check_scores(np.ma.MaskedArray([1.0, 2.0], mask=[False, True]))
+    large = 2**53
+    with pytest.raises(ValueError, match="floats cannot distinguish"):
+        check_scores(np.array([0, large, large + 1]))
+    assert check_scores(np.array([0, large, large + 2])).tolist() == [0.0, 2.0**53, 2.0**53 + 2]
+    assert check_scores(np.array([True, False])).tolist() == [1.0, 0.0]
+    with pytest.raises(ValueError, match=r"NaN \(first in row 2\)"):
+        check_scores([1, 2, None])
+
+
+PARTS = ((0, 1), (0, 2), (2, 1))  # winner and loser of PN, PU, NU
+
+
+def drawn(sizes, seed=0, prior=0.3):
+    y, scores, _ = gaussian_scores(seed, sizes, prior, 1.0, digits=1)
+    ends = np.cumsum(sizes)[:-1]
+    return y, scores, np.split(scores, ends)
+
+
+@pytest.mark.parametrize(
+    "sizes", [(1, 6, 9), (6, 1, 9), (6, 9, 1), (1, 1, 9), (2, 1, 1), (1, 1, 1), (3, 0, 1)]
+)
+def test_moments_of_roles_with_single_rows(sizes):
+    """Pair means and the covariance of row means; sqrt(A (1 - A)) of a single row."""
+    y, scores, rows = drawn(sizes)
+    codes = {"positive_label": 1.0} if sizes[1] == 0 else {}
+    found = moments_of(ScoreCounts.from_rows(y, scores, **codes))
+    raw = np.full(3, np.nan)
+    for k, (winner, loser) in enumerate(PARTS):
+        if sizes[winner] and sizes[loser]:
+            raw[k] = wins(rows[winner], rows[loser]).mean()
+    np.testing.assert_allclose(found.raw, raw)
+    for role, n in enumerate(sizes):
+        projections = np.zeros((3, n))
+        for k, (winner, loser) in enumerate(PARTS):
+            if role in (winner, loser) and sizes[winner] and sizes[loser]:
+                pairs = wins(rows[winner], rows[loser])
+                projections[k] = pairs.mean(axis=1 if role == winner else 0)
+        if n >= 2:
+            expected = np.cov(projections) / n
+            known = [k for k in range(3) if np.isfinite(raw[k])]
+            expected = np.atleast_2d(expected)[np.ix_(known, known)]
+            np.testing.assert_allclose(found.by_role[role][np.ix_(known, known)], expected)
+        elif n == 1:
+            spread = np.array([np.sqrt(a * (1 - a)) if role in part and np.isfinite(a) else 0.0
+                               for a, part in zip(raw, PARTS)])  # fmt: skip
+            np.testing.assert_allclose(found.by_role[role], np.outer(spread, spread), atol=1e-12)
+        else:
+            assert not found.by_role[role].any()
+
+
+FOUR, FIVE = [4.0, 6.0, 7.0, 8.0], [3.0, 4.0, 6.0, 7.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "single", "shares"),
+    [
+        (([5.0], FOUR, FIVE), 0, (1 / 4, 2 / 5, 0)), ((FOUR, [5.0], FIVE), 1, (3 / 4, 0, 3 / 5)),
+        ((FOUR, FOUR, [5.0]), 2, (0, 3 / 4, 1 / 4)),
+    ],
+)  # fmt: skip
+def test_a_single_row_in_the_midst_of_the_others(rows, single, shares):
+    """It wins and loses: both pairs that it takes part in have a spread, and their product."""
+    y = np.repeat([1.0, 0.0, np.nan], [len(part) for part in rows])
+    found = moments_of(ScoreCounts.from_rows(y, np.concatenate(rows)))
+    spread = np.sqrt(np.array(shares) * (1 - np.array(shares)))
+    assert np.count_nonzero(spread) == 2
+    np.testing.assert_allclose(found.raw[spread > 0], np.array(shares)[spread > 0])
+    np.testing.assert_allclose(found.by_role[single], np.outer(spread, spread))
+
+
+def test_blocks_need_all_anchors():
+    with pytest.raises(ValueError, match="not among the anchors"):
+        ScoreCounts.from_block([1, 0, None], [1.0, 2.0, 3.0], [1.0])
+    a = ScoreCounts.from_rows([1, 0], [1.0, 2.0])
+    b = ScoreCounts.from_rows([1, 0], [1.0, 3.0])
+    with pytest.raises(ValueError, match="same anchors"):
+        a + b
+
+
+def test_placements_are_midranks():
+    role = np.array([1, 2, 0, 3, 1])
+    rows = np.repeat(np.arange(5), role)
+    expected = [((rows < k).sum() + 0.5 * (rows == k).sum()) / 7 for k in range(5)]
+    np.testing.assert_allclose(placements(role), expected)
+    assert placements(np.zeros(3, dtype=int)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_whole_numbers_that_floats_cannot_tell_apart():
+    large = 2**53
+    assert check_scores(np.array([large, large - 1])).tolist() == [2.0**53, 2.0**53 - 1]
+    assert check_scores(np.array([large, large + 2])).tolist() == [2.0**53, 2.0**53 + 2]
+    for wrong in ([large, large + 1], [-large, -large - 1]):
+        with pytest.raises(ValueError, match="floats cannot distinguish"):
+            check_scores(np.array(wrong))
+    assert len(check_scores(np.array([], dtype=int))) == 0
+
+
+def test_shapes_of_scores():
+    assert check_scores(np.array([[1.0], [2.0]])).tolist() == [1.0, 2.0]
+    assert check_scores(["1", "2.5"]).tolist() == [1.0, 2.5]
+    for wrong in (np.ones((2, 2)), np.ones((1, 2)), np.ones((2, 1, 1)), np.float64(1.0)):
+        with pytest.raises(ValueError, match="one-dimensional"):
+            check_scores(wrong)
+    with pytest.raises(ValueError, match="first in row 1"):
+        check_scores([0.0, np.nan, np.nan])
+    with pytest.raises(ValueError, match="has 2 rows but y has 3"):
+        check_scores([0.0, 1.0], 3)
+
+
+def test_pair_shares_of_roles_that_are_not_there():
+    counts = ScoreCounts.from_rows([1, 1, None, None], [2.0, 1.0, 1.5, 0.0])
+    shares: PairShares = moments_of(counts)
+    assert shares.n == (2, 0, 2)
+    assert np.isnan(shares.raw[[0, 2]]).all()
+    assert shares.raw[1] == 0.75
+    assert not shares.by_role[1].any()
+
+
+@pytest.mark.parametrize("prior", [0.0, 0.25, 1.0, None])
+def test_pair_shares_become_aucs(prior):
+    """P(P > U) = prior / 2 + (1 - prior) AUC, P(U > N) = prior AUC + (1 - prior) / 2."""
+    auc = 0.9
+    slope, offset = raw_to_auc(prior)
+    t = 0.5 if prior is None else prior
+    raw = np.array([auc, t / 2 + (1 - t) * auc, t * auc + (1 - t) / 2])
+    expected = [auc, auc, auc]
+    if prior in (1.0, None):
+        expected[1] = np.nan
+    if prior in (0.0, None):
+        expected[2] = np.nan
+    np.testing.assert_allclose(slope * raw - offset, expected)
+
+
+def test_one_row_of_a_role_has_the_largest_variance():
+    y, scores = [1, 0, 0, 0, None, None], [2.0, 3.0, 1.0, 0.0, 2.5, 0.5]
+    found = moments_of(ScoreCounts.from_rows(y, np.array(scores)))
+    pn, pu = 2 / 3, 1 / 2
+    assert found.raw[:2] == pytest.approx([pn, pu])
+    spread = np.sqrt([pn * (1 - pn), pu * (1 - pu)])
+    np.testing.assert_allclose(found.by_role[0][:2, :2], np.outer(spread, spread))
+    assert not found.by_role[0][2].any()
+
+
+@pytest.fixture
+def counts():
+    y, scores, _ = gaussian_scores(0, (20, 30, 120), 0.3, digits=1)
+    return ScoreCounts.from_rows(y, scores)
+
+
+def test_counts_are_added_to_counts_alone(counts):
+    with pytest.raises(TypeError):
+        counts + 3
+    with pytest.raises(ValueError, match="same anchors"):
+        counts + ScoreCounts.from_rows([1, 0], [0.123, 0.456])
+    twice = counts + counts
+    for name in ("positive", "negative", "unlabeled"):
+        np.testing.assert_array_equal(getattr(twice, name), 2 * getattr(counts, name))
+    assert (twice.n_positive, twice.n_negative, twice.n_unlabeled) == (40, 60, 240)
+
+
+LARGE = np.random.default_rng(7)
+COLUMNS = {
+    "normal": LARGE.normal(size=150_000),
+    "tied": LARGE.integers(0, 50, 150_000) * 0.1,
+    "infinite": np.r_[LARGE.normal(size=99_000), np.repeat([np.inf, -np.inf], [700, 300])],
+    "heavy": 1e300 * LARGE.standard_cauchy(size=100_000),
+    "denormal": 1e-310 * LARGE.normal(size=100_000),
+    "offset": 1e9 + 1e-7 * LARGE.normal(size=100_000),
+}
+
+
+@pytest.mark.parametrize("n_anchors", [0, 1, 2, 40, 4000, 30_000])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_bins_count_as_a_sort_does(name, n_anchors):
+    """Few anchors are counted by bins, many by a sort: the same whole numbers."""
+    values = COLUMNS[name]
+    with np.errstate(over="ignore", invalid="ignore"):
+        anchors = np.unique(LARGE.choice(values, n_anchors))
+    ordered = np.sort(values)
+    left = np.searchsorted(ordered, anchors, side="left")
+    right = np.searchsorted(ordered, anchors, side="right")
+    cells = count_cells(values, anchors)
+    assert cells.sum() == len(values)
+    np.testing.assert_array_equal(cells[1::2], right - left)
+    np.testing.assert_array_equal(np.cumsum(cells)[:-1:2], left)
+
+
+@pytest.mark.parametrize("sizes", [(30, 400), (400, 30), (50, 50), (1, 1)])
+def test_pairs_won_are_those_of_the_table(sizes):
+    rng = np.random.default_rng(0)
+    a, b = (np.round(rng.normal(size=n), 1) for n in sizes)
+    assert pairs_won(a, b) == pytest.approx(wins(a, b).mean())
+    assert pairs_won(a, b) + pairs_won(b, a) == pytest.approx(1.0)

@@ -1,0 +1,468 @@
+"""Tests of evaluation/compare."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from pnuauc import ClassPrior, compare_auc
+from pnuauc.core.ranks import moments_of, raw_to_auc
+from pnuauc.evaluation.compare import LabeledPairs, compare_counted, holm
+from pnuauc.evaluation.conditional import (
+    conditional,
+)
+from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
+from pnuauc.labels import Roles, read_roles
+from pnuauc.metrics import ScoreCounts, auc_estimate
+from pnuauc.study import (
+    evaluate_table,
+)
+from tests.conftest import gaussian_scores, wins
+
+
+@pytest.mark.parametrize("method", ["pu", "nu"])
+def test_an_unsure_prior_widens_a_difference(method):
+    """Var = mean over priors of the variance + variance over priors of the difference."""
+    rng = np.random.default_rng(3)
+    hidden = rng.random(3000) < 0.3
+    truth = np.r_[np.ones(200), np.zeros(200), hidden]
+    y = np.r_[np.ones(200), np.zeros(200), np.full(3000, np.nan)]
+    a, b = (truth * strength + rng.normal(size=3400) for strength in (1.0, 0.2))
+    unsure = ClassPrior(0.3, 0.2, 0.4, std_error=0.05, source="test")
+    told = compare_auc(y, a, b, unsure, method)
+    known = compare_auc(y, a, b, 0.3, method)
+    values, weights = unsure.nodes(60)
+    at = 0.0
+    for single, scale in (("pu", 1 - values), ("nu", values)):
+        raw = compare_auc(y, a, b, None, f"{single}_raw").difference
+        at += told.weights.get(single, 0.0) * raw / scale
+    spread = np.sqrt(weights @ (at - weights @ at) ** 2)
+    assert spread > 0.1 * known.std_error  # else the test would show nothing
+    assert told.std_error == pytest.approx(np.hypot(known.std_error, spread), rel=0.1)
+    assert told.high - told.low > 1.02 * (known.high - known.low)
+
+
+Y, SCORES, _ = gaussian_scores(0, (15, 20, 80), 0.3, digits=1)
+
+OTHER = np.round(SCORES + np.random.default_rng(1).normal(0, 0.8, len(SCORES)), 1)
+
+ROLES = read_roles(Y)
+
+
+def of_roles(letters, *columns):
+    """Roles and columns of the rows of P, N, U that ``letters`` names."""
+    kept = np.concatenate([ROLES.by_letter[letter] for letter in letters])
+    return Roles(ROLES.codes[kept]), *(column[kept] for column in columns)
+
+
+@pytest.mark.parametrize(
+    ("letters", "prior", "method", "chosen"),
+    [
+        ("PNU", None, "auto", "pn"), ("PN", None, "auto", "pn"), ("PU", None, "auto", "pu_raw"),
+        ("NU", None, "auto", "nu_raw"), ("PNU", None, "pu", "pu_raw"), ("PNU", None, "pn", "pn"),
+        ("PNU", None, "nu", "nu_raw"), ("PU", None, "pu", "pu_raw"), ("NU", None, "nu", "nu_raw"),
+        ("PU", 0.3, "auto", "pu"), ("NU", 0.3, "auto", "nu"), ("PNU", 0.3, "nu", "nu"),
+        ("PNU", 0.3, "auto", "combined"), ("PNU", 0.3, "pu_raw", "pu_raw"),
+        ("PU", None, "nu", MissingRoleError), ("NU", None, "pu", MissingRoleError),
+        ("PNU", None, "combined", PriorNotIdentifiedError), ("P", None, "auto", MissingRoleError),
+        ("U", None, "auto", MissingRoleError),
+    ],
+)  # fmt: skip
+def test_which_pairs_two_models_are_compared_on(letters, prior, method, chosen):
+    rows = of_roles(letters, SCORES, OTHER)
+    if not isinstance(chosen, str):
+        with pytest.raises(chosen):
+            compare_auc(*rows, prior, method)
+        return
+    found = compare_auc(*rows, prior, method)
+    assert found.method == chosen
+    told = any("No prior given" in note for note in found.notes)
+    assert told is (prior is None and chosen.endswith("_raw"))
+    if chosen.endswith("_raw"):
+        p, n, u = (ROLES.by_letter[letter] for letter in "PNU")
+        first, second = (p, u) if chosen == "pu_raw" else (u, n)
+        gap = [wins(s[first], s[second]).mean() for s in (SCORES, OTHER)]
+        assert (found.value_a, found.value_b) == pytest.approx(tuple(gap))
+        assert found.difference == pytest.approx(gap[0] - gap[1])
+
+
+@pytest.mark.parametrize("prior", [0.3, (0.2, 0.4)])
+@pytest.mark.parametrize("method", ["pn", "pu", "nu", "combined"])
+def test_blocks_of_unlabelled_rows_are_compared_as_one_table(method, prior):
+    """Counts of three blocks, added; levels of the prior and of the limits as by default."""
+    u = ROLES.unlabeled
+    labelled = np.r_[ROLES.positive, ROLES.negative]
+    pair = LabeledPairs(Roles(ROLES.codes[labelled]), SCORES[labelled], OTHER[labelled])
+    first, *others = (pair.count(SCORES[b], OTHER[b]) for b in np.split(u, [30, 31]))
+    merged = sum(others, start=first)
+    for column, cells in zip((SCORES, OTHER), merged.cells):
+        anchors = np.unique(column[labelled])
+        assert cells[1::2].tolist() == [int(np.sum(column[u] == a)) for a in anchors]
+        assert cells[0] == np.sum(column[u] < anchors[0])
+        assert cells[-1] == np.sum(column[u] > anchors[-1])
+        assert cells.sum() == len(u)
+    found, whole = compare_counted(pair, merged, prior, method), compare_auc(
+        Y, SCORES, OTHER, prior, method, 0.95, prior_level=0.95
+    )  # fmt: skip
+    made, expected = found.to_dict(), whole.to_dict()
+    assert made.keys() == expected.keys()
+    for name, value in expected.items():
+        if isinstance(value, float):
+            assert made[name] == pytest.approx(value), name
+    assert made["notes"] == list(whole.notes)
+    assert json.loads(json.dumps(expected))["p_value"] == whole.p_value
+
+
+@pytest.mark.parametrize(("value", "left_out"), [(0.0, "nu"), (1.0, "pu")])
+def test_a_comparison_leaves_out_what_the_prior_may_undo(value, left_out):
+    prior = ClassPrior(value, max(value - 0.1, 0.0), min(value + 0.1, 1.0), 0.95, 0.05, "estimated")
+    for seed in range(4):
+        other = SCORES + np.random.default_rng(seed).normal(0, 0.5, len(SCORES))
+        found = compare_auc(Y, SCORES, other, prior, "combined")
+        assert found.weights[left_out] == 0.0
+        assert sum(found.weights.values()) == pytest.approx(1.0)
+        assert np.isfinite([found.difference, found.std_error, found.low, found.high]).all()
+
+
+@pytest.mark.parametrize("sizes", [(2, 7, 30), (7, 2, 30), (7, 9, 2), (2, 2, 2)])
+def test_two_rows_of_a_role_show_their_spread(sizes):
+    """Paired and alone: the variance of two row means, over two."""
+    y, a, _ = gaussian_scores(5, sizes, 0.4)
+    b = a + np.random.default_rng(2).normal(0, 1.0, len(a))
+    rows = [np.flatnonzero(role) for role in (y == 1, y == 0, np.isnan(y))]
+    for method, first, second in (("pn", 0, 1), ("pu_raw", 0, 2), ("nu_raw", 2, 1)):
+        pairs = [wins(s[rows[first]], s[rows[second]]) for s in (a, b)]
+
+        def variance(d):
+            return sum(m.var(ddof=1) / len(m) for m in (d.mean(1), d.mean(0)))
+
+        alone = auc_estimate(y, a, None, method)
+        assert alone.std_error**2 == pytest.approx(variance(pairs[0]), abs=1e-12)
+        paired = compare_auc(y, a, b, None, method)
+        assert paired.std_error**2 == pytest.approx(variance(pairs[0] - pairs[1]), abs=1e-12)
+
+
+def make(seed, n_p=25, n_n=40, n_u=300, prior=0.3, gap=0.3, digits=None):
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n_u) < prior
+    truth = np.concatenate([np.ones(n_p), np.zeros(n_n), hidden])
+    signal = rng.normal(truth, 1.0)
+    a, b = (signal + rng.normal(0, s, len(truth)) for s in (0.5, 0.5 + gap))
+    if digits is not None:
+        a, b = np.round(a, digits), np.round(b, digits)
+    return np.repeat([1.0, 0.0, np.nan], [n_p, n_n, n_u]), a, b
+
+
+def brute(y, a, b, method, prior):
+    """Difference and its variance from the matrices of pairs, projections subtracted row-wise."""
+    groups = {"p": y == 1, "n": y == 0, "u": np.isnan(y)}
+    left, right, slope = {
+        "pn": ("p", "n", 1.0),
+        "pu": ("p", "u", 1 / (1 - prior)),
+        "nu": ("u", "n", 1 / prior),
+    }[method]
+    d = slope * (wins(a[groups[left]], a[groups[right]]) - wins(b[groups[left]], b[groups[right]]))
+    rows, columns = d.mean(1), d.mean(0)
+    return d.mean(), rows.var(ddof=1) / len(rows) + columns.var(ddof=1) / len(columns)
+
+
+@pytest.mark.parametrize("digits", [None, 0])
+@pytest.mark.parametrize("method", ["pn", "pu", "nu"])
+def test_singles_equal_brute_force(method, digits):
+    y, a, b = make(0, digits=digits)
+    result = compare_auc(y, a, b, 0.3, method)
+    difference, variance = brute(y, a, b, method, 0.3)
+    assert result.difference == pytest.approx(difference, abs=1e-12)
+    assert result.std_error**2 == pytest.approx(variance, rel=1e-9)
+    assert result.value_a == pytest.approx(auc_estimate(y, a, 0.3, method).value)
+    assert result.value_b == pytest.approx(auc_estimate(y, b, 0.3, method).value)
+    assert (result.p_value < 0.05) == (not result.low <= 0 <= result.high)
+    json.dumps(result.to_dict())
+
+
+def test_pn_equals_delongs_paired_variance():
+    """Independent form: rankdata placements, 2 x 2 covariance matrices."""
+    y, a, b = make(1)
+    p, n = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    v10, v01 = [], []
+    for s in (a, b):
+        ranks = stats.rankdata(np.concatenate([s[p], s[n]]))
+        v10.append((ranks[: len(p)] - stats.rankdata(s[p])) / len(n))
+        v01.append(1 - (ranks[len(p) :] - stats.rankdata(s[n])) / len(p))
+    matrix = np.cov(v10) / len(p) + np.cov(v01) / len(n)
+    contrast = np.array([1.0, -1.0])
+    expected = contrast @ matrix @ contrast
+    assert abs(compare_auc(y, a, b, method="pn").std_error ** 2 - expected) < 1e-12
+
+
+def test_pu_p_value_needs_no_prior():
+    y, a, b = make(2)
+    raw = compare_auc(y, a, b, method="pu")
+    assert raw.method == "pu_raw"
+    assert "No prior" in " ".join(raw.notes)
+    for prior in (0.1, 0.6, (0.1, 0.5)):
+        known = compare_auc(y, a, b, prior, "pu")
+        assert known.p_value == pytest.approx(raw.p_value)
+        if isinstance(prior, float):
+            assert known.difference == pytest.approx(raw.difference / (1 - prior))
+        else:  # the mean of 1 / (1 - prior) over the interval's distribution, a little above at .3
+            assert 1 / 0.7 < known.difference / raw.difference < 1.1 / 0.7
+    pu_rows = y != 0
+    auto = compare_auc(y[pu_rows], a[pu_rows], b[pu_rows])
+    assert auto.p_value == pytest.approx(raw.p_value)
+
+
+def test_antisymmetry_and_identity():
+    y, a, b = make(3)
+    for method in ("pn", "pu", "nu", "combined"):
+        one, other = (compare_auc(y, *pair, 0.3, method) for pair in ((a, b), (b, a)))
+        assert one.difference == pytest.approx(-other.difference)
+        assert one.p_value == pytest.approx(other.p_value)
+        same = compare_auc(y, a, np.exp(a), 0.3, method)
+        assert (same.difference, same.p_value) == (0.0, 1.0)
+
+
+def test_combined_is_never_wider_than_the_best_single():
+    for seed in range(20):
+        y, a, b = make(seed)
+        best = min(compare_auc(y, a, b, 0.3, m).std_error for m in ("pn", "pu", "nu"))
+        assert compare_auc(y, a, b, 0.3, "combined").std_error <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["pn", "pu", "nu", "combined"])
+@pytest.mark.slow
+def test_level_of_the_test_under_no_difference(method):
+    """600 draws of two equally good models: 5% tests reject 2.2 to 7.8% (3.2 binomial errors)."""
+    rejected = 0
+    for seed in range(600):
+        y, a, b = make(1000 + seed, gap=0.0)
+        rejected += compare_auc(y, a, b, 0.3, method).p_value < 0.05
+    assert 0.022 <= rejected / 600 <= 0.078
+
+
+def test_bad_input():
+    y, a, b = make(0)
+    with pytest.raises(PriorNotIdentifiedError):
+        compare_auc(y, a, b, method="combined")
+    with pytest.raises(ValueError, match="scores_b has 3 rows"):
+        compare_auc(y, a, b[:3])
+    with pytest.raises(MissingRoleError):
+        compare_auc(y[y == 1], a[y == 1], b[y == 1])
+    with pytest.raises(ValueError, match="method must be"):
+        compare_auc(y, a, b, method="best")
+
+
+@pytest.mark.parametrize("width", [0.02, 0.25])
+def test_values_subtract_and_priors_that_the_scores_refute_do_not_count(width):
+    """Positives and U alone, scores that part the classes, a prior of .3 that may be .1 or .5.
+
+    Under shares far above that of U's positives both models would rank better than perfectly. The
+    first model's value is the one that it has by itself (margin .02: there only its own scores
+    refute priors), and the mean over all priors, each value moved inside [0, 1], would be higher.
+    """
+    rng = np.random.default_rng(5)
+    hidden = rng.random(400) < 0.3
+    y = np.r_[np.ones(25), np.full(400, np.nan)]
+    z = np.r_[np.ones(25, dtype=bool), hidden]
+    a, b = (rng.normal(size=425) + 2.2 * z for _ in range(2))
+    prior = ClassPrior.from_interval(0.3 - width, min(0.3 + width, 0.6))
+    found = compare_auc(y, a, b, prior)
+    assert found.difference == pytest.approx(found.value_a - found.value_b)
+    assert found.low <= found.difference <= found.high
+    alone = auc_estimate(y, a, prior)
+    assert found.value_a == pytest.approx(alone.value, abs=0.02)
+    shares, mass = prior.nodes()
+    raw = auc_estimate(y, a, method="pu_raw").value
+    naive = mass @ np.clip((raw - shares / 2) / (1 - shares), 0, 1)
+    assert naive - found.value_a > (0.02 if width == 0.25 else -0.005)
+
+
+def test_a_comparison_of_single_rows():
+    """One positive: its own difference is its spread, and it counts as known."""
+    y = [1] + [0] * 6 + [None] * 8
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 15))
+    found = compare_auc(y, a, b, method="pn")
+    gap = wins(a[:1], a[1:7])[0] - wins(b[:1], b[1:7])[0]
+    variance = gap.mean() ** 2 + gap.var(ddof=1) / 6
+    assert found.difference == pytest.approx(gap.mean())
+    assert found.std_error == pytest.approx(np.sqrt(variance))
+    df = variance**2 / ((gap.var(ddof=1) / 6) ** 2 / 5)
+    expected = 2 * stats.t.sf(abs(gap.mean()) / np.sqrt(variance), df)
+    assert found.p_value == pytest.approx(expected)
+
+
+ENDS = ClassPrior.from_posterior([0.0, 0.2, 0.5, 1.0], [1.0, 2.0, 3.0, 2.0])
+
+
+@pytest.mark.parametrize("method", ["pu", "nu"])
+def test_a_difference_under_a_prior_that_may_be_at_an_end(method):
+    """Values over the shares at which they are defined, each as far as no model refutes it.
+
+    They subtract to the difference; error and p-value are those of the raw difference times the
+    mean slope.
+    """
+    rng = np.random.default_rng(1)
+    sizes = (20, 25, 60)
+    y = np.repeat([1.0, 0.0, np.nan], sizes)
+    a, b = rng.normal(size=(2, 105)) + np.outer([1.0, 0.3], np.nan_to_num(y))
+    found = compare_auc(y, a, b, ENDS, method)
+    k = 1 if method == "pu" else 2
+    both = [moments_of(ScoreCounts.from_rows(y, s)) for s in (a, b)]
+    raws = [moments.raw[k] for moments in both]
+    kept = [0, 1, 2] if method == "pu" else [1, 2, 3]
+    mass = ENDS.weights[kept].copy()
+    for moments in both:
+        parts = [conditional(moments, share, np.eye(3)[k]) for share in ENDS.shares[kept]]
+        mass *= [np.diff(part.distribution(np.array([0.0, 1.0])))[0] for part in parts]
+    mass /= mass.sum()
+    slope, offset = (part[:, k] for part in raw_to_auc(ENDS.shares[kept]))
+    each = slope * (raws[0] - raws[1])
+    own = [mass @ np.clip(slope * raw - offset, 0, 1) for raw in raws]
+    assert (found.value_a, found.value_b) == pytest.approx(tuple(own))
+    assert found.difference == pytest.approx(own[0] - own[1])
+    scatter = np.sqrt(mass @ (each - mass @ each) ** 2)
+    assert found.std_error > scatter
+    raw = compare_auc(y, a, b, None, f"{method}_raw")
+    assert found.std_error == pytest.approx(np.hypot(raw.std_error * (mass @ slope), scatter))
+    assert found.p_value == pytest.approx(raw.p_value)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_combined_comparison_takes_common_weights_or_the_tightest_single_one(seed):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([1.0, 0.0, np.nan], (15, 20, 80))
+    a, b = rng.normal(size=(2, 115)) + np.outer([1.0, 0.5], np.nan_to_num(y))
+    if seed % 2:
+        b = a + 0.3 * b  # nearly the same model
+    prior = ClassPrior.known(0.3)
+    found = compare_auc(y, a, b, prior, "combined")
+    own = [auc_estimate(y, s, prior, "combined").weights for s in (a, b)]
+    mean = np.array([(own[0][name] + own[1][name]) / 2 for name in ("pn", "pu", "nu")])
+    used = np.array([found.weights[name] for name in ("pn", "pu", "nu")])
+    errors = {name: compare_auc(y, a, b, prior, name) for name in ("pn", "pu", "nu")}
+    differences = np.array([one.difference for one in errors.values()])
+    tightest = min(errors, key=lambda name: errors[name].std_error)
+    if np.count_nonzero(used) == 1:
+        assert found.weights[tightest] == 1.0
+        assert found.std_error == pytest.approx(errors[tightest].std_error)
+        assert f"'{tightest}' alone is tightest" in found.notes[-1]
+    else:
+        np.testing.assert_allclose(used, mean)
+        assert found.std_error <= errors[tightest].std_error + 1e-12
+        assert "same weights" in found.notes[-1]
+    assert found.difference == pytest.approx(used @ differences)
+
+
+Y_metrics_mirror, SCORES_metrics_mirror, _ = gaussian_scores(2, (15, 20, 80), 0.3, digits=1)
+
+OTHER_metrics_mirror = np.round(
+    SCORES_metrics_mirror + np.random.default_rng(4).normal(0, 0.8, len(SCORES_metrics_mirror)), 1
+)
+
+SWAPPED = np.where(np.isnan(Y_metrics_mirror), Y_metrics_mirror, 1 - Y_metrics_mirror)
+
+PRIORS = [
+    ClassPrior.known(0.3),
+    ClassPrior(0.3, 0.2, 0.4, 0.95, 0.05, "estimated"),
+    ClassPrior(0.04, 0.0, 0.12, 0.95, 0.03, "estimated"),
+    ClassPrior.from_posterior([0.1, 0.3, 0.6], [1.0, 2.0, 1.0]),
+]
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("method", ["pn", "pu", "nu", "combined"])
+def test_turned_scores_turn_a_difference(method, prior):
+    partner = {"pu": "nu", "nu": "pu"}
+    found = compare_auc(
+        Y_metrics_mirror, SCORES_metrics_mirror, OTHER_metrics_mirror, prior, method
+    )
+    turned = compare_auc(
+        Y_metrics_mirror, OTHER_metrics_mirror, SCORES_metrics_mirror, prior, method
+    )
+    swapped = compare_auc(
+        SWAPPED,
+        -SCORES_metrics_mirror,
+        -OTHER_metrics_mirror,
+        prior.complement(),
+        partner.get(method, method),
+    )
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+    assert (turned.value_a, turned.value_b) == pytest.approx((found.value_b, found.value_a))
+    for name in ("difference", "std_error", "low", "high", "p_value", "value_a", "value_b"):
+        assert getattr(swapped, name) == pytest.approx(getattr(found, name), abs=1e-6), name
+    back = {partner.get(name, name): w for name, w in swapped.weights.items()}
+    assert found.weights == pytest.approx(back, abs=1e-6)
+
+
+Y_metrics_options, SCORES_metrics_options, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
+
+PU = np.where(Y_metrics_options == 0, np.nan, Y_metrics_options)
+
+
+def test_a_difference_without_variance_is_open():
+    y = [1, 1, 0, 0]
+    same = compare_auc(y, [4, 3, 2, 1], [40, 30, 20, 10])
+    assert (same.difference, same.p_value, same.low, same.high) == (0.0, 1.0, 0.0, 0.0)
+    assert "rank the rows alike" in same.notes[-1]
+    turned = compare_auc(y, [4, 3, 2, 1], [1, 2, 3, 4])
+    assert (turned.difference, turned.p_value, turned.low, turned.high) == (1.0, 1.0, -1.0, 1.0)
+    assert "same difference" in turned.notes[-1]
+
+
+@pytest.mark.parametrize("level", [0.5, 0.99])
+def test_limits_of_a_difference_follow_the_level(level):
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [30, 40])
+    a, b = rng.normal(size=(2, 70)) + y
+    found = compare_auc(y, a, b, level=level)
+    half = (found.high - found.low) / 2
+    assert found.difference == pytest.approx((found.high + found.low) / 2)
+    df = stats.t.isf(0.5 - level / 2, 1e9)
+    assert half / found.std_error == pytest.approx(df, rel=0.05)
+
+
+def scored(sizes=(20, 30, 150), seed=0):
+    """Labels and two columns, of which the second is the better one."""
+    labels, a, _ = gaussian_scores(seed, sizes, 0.25, 0.5, digits=1)
+    b = a + 2.0 * np.nan_to_num(labels) + np.random.default_rng(1).normal(size=len(a)).round(1)
+    cells = pa.array([None if np.isnan(v) else int(v) for v in labels], pa.int8())
+    return labels, a, b, pa.table({"a": a, "b": b, "y": cells})
+
+
+@pytest.mark.parametrize("method", ["auto", "pu", "nu", "pn"])
+def test_two_columns_are_each_what_they_are_alone(method):
+    labels, a, b, table = scored()
+    both = evaluate_table(table, "y", ["a", "b"], prior=0.25, method=method)
+    for name, scores in (("a", a), ("b", b)):
+        alone = evaluate_table(table, "y", [name], prior=0.25, method=method)
+        assert both["scores"][name] == alone["scores"][name]
+        for way in ("pn", "pu", "nu", "pu_raw", "nu_raw"):
+            exact = auc_estimate(labels, scores, 0.25, way)
+            told = both["scores"][name]["methods"][way]
+            assert (told["value"], told["low"], told["high"]) == pytest.approx(
+                (exact.value, exact.low, exact.high)
+            )
+    pair = compare_auc(labels, a, b, 0.25, method)
+    told = both["comparison"]
+    assert (told["difference"], told["low"], told["high"], told["p_value"]) == pytest.approx(
+        (pair.difference, pair.low, pair.high, pair.p_value)
+    )
+
+
+def test_holm_rejects_what_its_steps_reject():
+    """Step down: the smallest against alpha / m, the next against alpha / (m - 1), ..."""
+    rng = np.random.default_rng(0)
+    for m in (1, 2, 5, 9):
+        for p in rng.random((50, m)) ** 3:
+            for alpha in (0.01, 0.05, 0.3):
+                rejected = np.zeros(m, dtype=bool)
+                for k, i in enumerate(np.argsort(p)):
+                    if p[i] > alpha / (m - k):
+                        break
+                    rejected[i] = True
+                assert ((holm(p) <= alpha) == rejected).all()

@@ -1,0 +1,433 @@
+"""Tests of evaluation/roc."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.stats import norm
+from sklearn.metrics import roc_curve
+
+from pnuauc import ClassPrior, compare_auc
+from pnuauc.evaluation.roc import (
+    mover_difference,
+    mover_ratio,
+    wilson,
+)
+from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
+from pnuauc.labels import Roles, read_roles
+from pnuauc.metrics import RocEstimateDisplay, auc_estimate, roc_curve_estimate, threshold_estimate
+from tests.conftest import gaussian_scores
+
+
+def exact_mixture(n_positive=40, n_negative=160, seed=0):
+    """U holds every labelled positive's score and all negatives': rates of U are exactly those."""
+    rng = np.random.default_rng(seed)
+    p, n = rng.normal(1, 1, n_positive), rng.normal(0, 1, n_negative)
+    y = [1] * n_positive + [None] * (n_positive + n_negative)
+    return y, np.concatenate([p, p, n]), p, n, n_positive / (n_positive + n_negative)
+
+
+def test_false_positive_rate_is_that_of_the_hidden_negatives():
+    y, scores, p, n, prior = exact_mixture()
+    for at in (-0.5, 0.0, 0.7, 1.5):
+        found = threshold_estimate(y, scores, prior, threshold=at)
+        assert found.false_positive_rate.value == pytest.approx(np.mean(n >= at))
+        assert found.recall.value == pytest.approx(np.mean(p >= at))
+        flagged = np.sum(p >= at) + np.sum(n >= at)
+        assert found.precision.value == pytest.approx(np.sum(p >= at) / flagged)
+        assert found.expected_positives.value == pytest.approx(np.sum(p >= at))
+        assert found.n_flagged == flagged
+    roc = roc_curve_estimate(y, scores, prior, "pu", max_points=10_000)
+    for at, fpr, tpr in zip(roc.thresholds[1:-1], roc.fpr[1:-1], roc.tpr[1:-1]):
+        assert fpr == pytest.approx(np.mean(n >= at))
+        assert tpr == pytest.approx(np.mean(p >= at))
+
+
+def test_limits_of_the_false_positive_rate_are_scaled_like_the_rate():
+    """With positives without number only U is random: (Wilson limit of r_U - prior r_P) / rest."""
+    rng = np.random.default_rng(0)
+    p, u, prior = np.linspace(0, 4, 400_001), rng.normal(0.5, 1.2, 300), 0.3
+    found = threshold_estimate([1] * len(p) + [None] * 300, np.r_[p, u], prior, threshold=1.0)
+    recall, rate, z = 0.75, np.mean(u >= 1.0), norm.ppf(0.975)
+    middle = (rate + z**2 / 600) / (1 + z**2 / 300)
+    half = z / (1 + z**2 / 300) * np.sqrt(rate * (1 - rate) / 300 + (z / 600) ** 2)
+    for limit, end in (
+        (found.false_positive_rate.low, middle - half),
+        (found.false_positive_rate.high, middle + half),
+    ):
+        expected = np.clip((end - prior * recall) / (1 - prior), 0, 1)
+        assert limit == pytest.approx(expected, abs=2e-3)
+
+
+def test_an_unsure_prior_widens_the_rate_by_its_own_part():
+    """d fpr / d prior = (r_U - r_P) / (1 - prior)^2, added in squares."""
+    y, scores, p, n, prior = exact_mixture(400, 1600)
+    error = 0.04
+    unsure = ClassPrior(prior, 0.0, 1.0, std_error=error, source="test")
+    at = 1.0
+    known, told = (
+        threshold_estimate(y, scores, q, threshold=at).false_positive_rate for q in (prior, unsure)
+    )
+    r_u = (np.sum(p >= at) + np.sum(n >= at)) / 2000
+    extra = norm.ppf(0.975) * error * abs(r_u - np.mean(p >= at)) / (1 - prior) ** 2
+    for end in ("low", "high"):
+        plain, wide = (abs(getattr(f, end) - f.value) for f in (known, told))
+        assert wide == pytest.approx(np.hypot(plain, extra), rel=0.05)
+
+
+Y, SCORES, _ = gaussian_scores(0, (15, 20, 80), 0.3, digits=1)
+
+ROLES = read_roles(Y)
+
+
+def test_a_curve_and_a_threshold_say_what_they_are_of():
+    y = np.where(Y == 0, np.nan, Y)
+    at = threshold_estimate(y, SCORES, (0.2, 0.4), k=40, level=0.8)
+    assert (at.prior, at.level) == (pytest.approx(0.3), 0.8)
+    assert threshold_estimate(y, SCORES, k=40).prior is None
+    told = at.to_dict()
+    for name in ("precision", "expected_positives"):
+        assert told[name]["low"] < told[name]["value"] < told[name]["high"]
+    assert told["expected_positives"]["high"] == pytest.approx(at.n_flagged * at.precision.high)
+    curve = roc_curve_estimate(y, SCORES, (0.2, 0.4), level=0.8)
+    same = auc_estimate(y, SCORES, (0.2, 0.4), "pu", 0.8)
+    assert (curve.auc, curve.method, curve.level) == (same, "pu", 0.8)
+    for missing, prior in (("positive", 0.3), ("unlabelled", None)):
+        kept = Y == 0 if missing == "positive" else Y == 1
+        roles = Roles(ROLES.codes[kept])
+        with pytest.raises(MissingRoleError, match=f"A ROC curve needs {missing} rows"):
+            roc_curve_estimate(roles, SCORES[kept], prior, "pu")
+
+
+def drawn(sizes, seed=0, prior=0.3):
+    y, scores, _ = gaussian_scores(seed, sizes, prior, 1.0, digits=1)
+    ends = np.cumsum(sizes)[:-1]
+    return y, scores, np.split(scores, ends)
+
+
+def test_limits_of_a_curve_from_labelled_rows_are_wilsons():
+    y, scores, (p, n, _) = drawn((25, 40, 0))
+    found = roc_curve_estimate(y, scores, level=0.9)
+    for t, *rates in zip(found.thresholds, found.fpr, found.fpr_low, found.fpr_high,
+                         found.tpr, found.tpr_low, found.tpr_high):  # fmt: skip
+        for rows, (rate, low, high) in ((n, rates[:3]), (p, rates[3:])):
+            share = float(np.mean(rows >= t))
+            limits = [float(end) for end in wilson(np.array(share), len(rows), 0.9)]
+            if rows is n and t == found.thresholds[-1]:
+                assert rate == 1.0
+                continue
+            assert rate == pytest.approx(share)
+            assert (low, high) == pytest.approx((min(limits[0], rate), max(limits[1], rate)))
+    assert (found.fpr_low[5:] > 0).any()
+    assert (np.diff(found.fpr_low) >= 0).all()
+    assert (np.diff(found.fpr_high) >= 0).all()
+
+
+def test_nothing_bounds_a_ratio_whose_denominator_may_be_nothing():
+    assert mover_ratio((0.5, 0.3, 0.7), (0.2, 0.0, 0.3))[1] == np.inf
+    assert mover_ratio((0.5, 0.3, 0.7), (0.2, 0.1, 0.4))[0] == 0.0
+    assert mover_ratio((0.5, 0.3, 0.7), (0.2, 0.1, 0.5))[0] == 0.0
+    low, high = mover_ratio((0.5, 0.3, 0.7), (0.2, 0.1, 0.39))
+    assert 0 < low < 2.5 < high < np.inf
+    assert mover_ratio((0.0, 0.0, 0.2), (0.2, 0.1, 0.3))[0] == 0.0
+
+
+def test_a_threshold_flags_rows_at_and_above_it():
+    y = [1] * 4 + [None] * 5
+    scores = [3.0, 2.0, 1.0, 0.0, 3.0, 2.0, 2.0, 1.0, 0.0]
+    at = threshold_estimate(y, scores, 0.25, threshold=2.0)
+    assert (at.threshold, at.n_flagged, at.recall.value) == (2.0, 3, 0.5)
+    assert at.lift.value == pytest.approx(0.5 / 0.6)
+    assert at.precision.value == pytest.approx(0.25 * 0.5 / 0.6)
+    assert at.expected_positives.value == pytest.approx(3 * 0.25 * 0.5 / 0.6)
+    assert at.false_positive_rate.value == pytest.approx((0.6 - 0.25 * 0.5) / 0.75)
+    assert threshold_estimate(y, scores, 1.0, threshold=2.0).false_positive_rate is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 49, 200, 1234])
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95, 0.99])
+def test_limits_of_none_and_of_all_end_at_the_end(n, level):
+    low, high = wilson(np.array([0.0, 1.0]), n, level)
+    assert low[0] == 0.0
+    assert high[1] == 1.0
+    assert high[0] == pytest.approx(1 - low[1])
+    z2 = stats.norm.ppf(0.5 + level / 2) ** 2
+    assert high[0] == pytest.approx(z2 / (n + z2))
+
+
+def test_a_threshold_that_all_or_no_positives_reach():
+    y = [1] * 5 + [None] * 20
+    scores = np.r_[np.full(5, 10.0), np.arange(20.0)]
+    every = threshold_estimate(y, scores, 0.25, k=10)
+    assert (every.threshold, every.recall.value, every.lift.value) == (10.0, 1.0, 2.0)
+    assert (every.recall.high, every.precision.value) == (1.0, 0.5)
+    assert every.expected_positives.value == 5.0
+    none = threshold_estimate(y, scores, 0.25, k=9)
+    assert (none.threshold, none.recall.value, none.recall.low) == (11.0, 0.0, 0.0)
+    assert (none.lift.value, none.precision.value, none.precision.low) == (0.0, 0.0, 0.0)
+    assert none.precision.high > 0
+    assert none.false_positive_rate.value == pytest.approx(0.45 / 0.75)
+    assert threshold_estimate(y, scores, k=20).lift.value == 1.0
+
+
+Y_metrics_options, SCORES_metrics_options, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
+
+OTHER = SCORES_metrics_options + np.random.default_rng(1).normal(
+    0, 0.8, len(SCORES_metrics_options)
+)
+
+PU = np.where(Y_metrics_options == 0, np.nan, Y_metrics_options)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda prior, **o: auc_estimate(
+            Y_metrics_options, SCORES_metrics_options, prior, "combined", **o
+        ),
+        lambda prior, **o: auc_estimate(PU, SCORES_metrics_options, prior, "pu", **o),
+        lambda prior, **o: compare_auc(
+            Y_metrics_options, SCORES_metrics_options, OTHER, prior, "pu", **o
+        ),
+        lambda prior, **o: compare_auc(
+            Y_metrics_options, SCORES_metrics_options, OTHER, prior, "combined", **o
+        ),
+        lambda prior, **o: roc_curve_estimate(PU, SCORES_metrics_options, prior, "pu", **o).auc,
+        lambda prior, **o: (
+            threshold_estimate(PU, SCORES_metrics_options, prior, k=30, **o).precision
+        ),
+        lambda prior, **o: (
+            threshold_estimate(PU, SCORES_metrics_options, prior, k=30, **o).false_positive_rate
+        ),
+    ],
+)
+def test_an_interval_of_the_prior_has_the_level_that_is_said(ask):
+    for level in (0.95, 0.5):
+        said = ask((0.1, 0.3), prior_level=level)
+        same = ask(ClassPrior.from_interval(0.1, 0.3, level))
+        assert (said.low, said.high) == (same.low, same.high)
+    # narrow enough that the scores refute no share of either
+    wide, narrow = ask((0.15, 0.25), prior_level=0.5), ask((0.15, 0.25), prior_level=0.95)
+    assert wide.high - wide.low > narrow.high - narrow.low
+    default = ask((0.15, 0.25))
+    assert (default.low, default.high) == (narrow.low, narrow.high)
+
+
+Z = stats.norm.ppf(0.975)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 4), (3, 10), (9, 10), (40, 200), (1999, 2000)])
+def test_wilson_limits_are_where_the_rate_is_z_errors_away(k, n):
+    low, high = wilson(np.array(k / n), n, 0.95)
+    for limit in (float(low), float(high)):
+        assert abs(k / n - limit) == pytest.approx(Z * np.sqrt(limit * (1 - limit) / n))
+    assert low < k / n < high
+
+
+def test_limits_of_a_difference_and_of_a_ratio_agree_with_each_other():
+    """MOVER: r is a limit of x / y where zero is one of x - r y."""
+    x, y = (0.6, 0.45, 0.8), (0.3, 0.25, 0.38)
+    low, high = mover_difference(x, y)
+    assert low == pytest.approx(0.3 - np.hypot(0.15, 0.08))
+    assert high == pytest.approx(0.3 + np.hypot(0.2, 0.05))
+    below, above = mover_ratio(x, y)
+    assert below < 2 < above
+    for end, place in ((below, 0), (above, 1)):
+        scaled = tuple(end * v for v in y)
+        assert mover_difference(x, scaled)[place] == pytest.approx(0.0, abs=1e-12)
+    assert mover_ratio((0.5, 0.2, 0.9), (0.1, 0.0, 0.3)) == (0.0, np.inf)
+    assert mover_ratio((0.0, 0.0, 0.1), (0.5, 0.4, 0.6))[0] == 0.0
+
+
+@pytest.mark.parametrize("k", [1, 7, 50])
+def test_the_top_k_are_k_rows(k):
+    rng = np.random.default_rng(0)
+    p, u = rng.normal(1, 1, 30), rng.normal(0, 1, 50)
+    y = [1] * 30 + [None] * 50
+    found = threshold_estimate(y, np.r_[p, u], 0.2, k=k)
+    cut = np.sort(u)[::-1][k - 1]
+    assert (found.threshold, found.n_flagged) == (cut, k)
+    assert found.recall.value == pytest.approx(np.mean(p >= cut))
+    assert found.lift.value == pytest.approx(np.mean(p >= cut) / (k / 50))
+
+
+@pytest.mark.parametrize(
+    ("p", "u", "rate"),
+    [([0, 0, 5, 5], [5] * 10, 1.0), ([9, 9, 9], [9, *[0] * 9], 0.0), ([5, 0], [5, 0], 0.5)],
+)
+def test_a_false_positive_rate_lies_between_nothing_and_all(p, u, rate):
+    """(1 - .25) / .5 is 1.5, (.1 - .5) / .5 is -.8: both are moved inside, as are the limits."""
+    y = [1] * len(p) + [None] * len(u)
+    found = threshold_estimate(y, [*p, *u], 0.5, threshold=5.0).false_positive_rate
+    assert found.value == rate
+    assert 0.0 <= found.low <= found.value <= found.high <= 1.0
+    assert (found.high == 1.0) is (rate > 0)
+    assert (found.low == 0.0) is (rate < 1)
+
+
+def make(seed, n_p=60, n_u=2000, prior=0.2, digits=None):
+    return gaussian_scores(seed, (n_p, 0, n_u), prior, 1.5, digits)
+
+
+def test_pn_curve_is_sklearns():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 80)
+    scores = np.round(rng.normal(y, 1.0), 1)
+    ours = roc_curve_estimate(y, scores)
+    fpr, tpr, thresholds = roc_curve(y, scores, drop_intermediate=False)
+    np.testing.assert_allclose(ours.fpr, fpr, atol=1e-12)
+    np.testing.assert_allclose(ours.tpr, tpr, atol=1e-12)
+    np.testing.assert_allclose(ours.thresholds, thresholds)
+
+
+@given(
+    st.lists(st.integers(-2, 2), min_size=4, max_size=40), st.floats(0.0, 0.9), st.integers(2, 9)
+)
+@settings(max_examples=40, deadline=None)
+def test_curve_laws(values, prior, max_points):
+    """Monotone from (0, 0) to (1, 1), inside its limits, limits inside [0, 1]."""
+    y = np.resize([1.0, np.nan], len(values))
+    roc = roc_curve_estimate(y, values, prior, max_points=max_points)
+    for rate in (roc.fpr, roc.tpr):
+        assert rate[0] == 0
+        assert rate[-1] == 1
+        assert np.all(np.diff(rate) >= 0)
+    for low, mid, high in (
+        (roc.fpr_low, roc.fpr, roc.fpr_high),
+        (roc.tpr_low, roc.tpr, roc.tpr_high),
+        (roc.band_low, roc.tpr, roc.band_high),
+    ):
+        assert np.all((low >= 0) & (low <= mid + 1e-12))
+        assert np.all((mid <= high + 1e-12) & (high <= 1))
+
+
+def test_band_and_limits_cover_the_truth():
+    """300 draws: at fixed false-positive rates the true curve lies in the band, and the true
+    rate in the threshold's limits, in at least 93% (level .95 less 1.6 binomial errors)."""
+    at = np.array([0.05, 0.2, 0.5])
+    truth = stats.norm.sf(stats.norm.isf(at) - 1.5)
+    inside, hits = np.zeros(3), np.zeros(3)
+    for seed in range(300):
+        y, scores, _ = make(seed)
+        roc = roc_curve_estimate(y, scores, 0.2)
+        inside += (np.interp(at, roc.fpr, roc.band_low) <= truth) & (
+            truth <= np.interp(at, roc.fpr, roc.band_high)
+        )
+        rank = [np.searchsorted(-roc.thresholds, -t) for t in (2.0, 1.0, 0.0)]
+        real = stats.norm.sf(roc.thresholds[rank])
+        hits += (roc.fpr_low[rank] <= real) & (real <= roc.fpr_high[rank])
+    assert np.all(inside / 300 >= 0.93)
+    assert np.all(hits / 300 >= 0.93)
+
+
+def test_thinning_keeps_the_curve():
+    y, scores, _ = make(0, 500, 20_000)
+    full, thin = (roc_curve_estimate(y, scores, 0.2, max_points=m) for m in (10**6, 200))
+    assert len(thin.fpr) <= 205
+    grid = np.linspace(0, 1, 101)
+    gap = np.interp(grid, full.fpr, full.tpr) - np.interp(grid, thin.fpr, thin.tpr)
+    assert np.max(np.abs(gap)) < 0.03
+
+
+def test_threshold_estimates_cover_the_hidden_truth():
+    """400 draws: recall, lift, precision and false-positive rate of the population at score 1."""
+    prior, cut, level = 0.2, 1.0, 0.95
+    r_p, r_n = stats.norm.sf(cut - 1.5), stats.norm.sf(cut)
+    r_u = prior * r_p + (1 - prior) * r_n
+    truth = {
+        "recall": r_p,
+        "lift": r_p / r_u,
+        "precision": prior * r_p / r_u,
+        "false_positive_rate": r_n,
+    }
+    hits = dict.fromkeys(truth, 0)
+    for seed in range(400):
+        y, scores, _ = make(5000 + seed)
+        result = threshold_estimate(y, scores, prior, threshold=cut, level=level)
+        for name, value in truth.items():
+            interval = getattr(result, name)
+            hits[name] += interval.low <= value <= interval.high
+    for name, count in hits.items():
+        assert 0.915 <= count / 400 <= 0.985, name
+
+
+def test_top_k_counts_hidden_positives():
+    """Over 200 draws the expected positives among the top k are right on average, within 3%."""
+    found = []
+    for seed in range(200):
+        y, scores, hidden = make(seed)
+        result = threshold_estimate(y, scores, 0.2, k=200)
+        assert result.n_flagged == 200
+        really = hidden[scores[60:] >= result.threshold].sum()
+        found.append((result.expected_positives.value, really))
+    estimated, really = np.mean(found, axis=0)
+    assert estimated == pytest.approx(really, rel=0.03)
+
+
+def test_recall_and_lift_need_no_prior():
+    y, scores, _ = make(0)
+    without, with_prior = (threshold_estimate(y, scores, p, k=100) for p in (None, 0.2))
+    assert without.precision is None
+    assert without.recall == with_prior.recall
+    assert without.lift == with_prior.lift
+    assert with_prior.precision.value == pytest.approx(0.2 * without.lift.value)
+    unsure = threshold_estimate(y, scores, (0.1, 0.3), k=100)
+    assert unsure.precision.low < with_prior.precision.low
+    assert unsure.precision.high >= with_prior.precision.high
+
+
+def test_results_become_json():
+    y, scores, _ = make(0)
+    roc = json.loads(json.dumps(roc_curve_estimate(y, scores, 0.2).to_dict(), allow_nan=False))
+    assert roc["thresholds"][0] is None
+    assert roc["auc"]["method"] == "pu"
+    at = threshold_estimate(y, scores, 0.2, k=100)
+    assert json.loads(json.dumps(at.to_dict()))["recall"]["value"] == at.recall.value
+
+
+def test_ties_at_k_are_all_flagged():
+    result = threshold_estimate([1, 1, None, None, None], [1, 1, 1, 1, 0], 0.5, k=1)
+    assert result.n_flagged == 2
+
+
+def test_bad_input():
+    y, scores, _ = make(0)
+    with pytest.raises(PriorNotIdentifiedError):
+        roc_curve_estimate(y, scores)
+    with pytest.raises(MissingRoleError):
+        roc_curve_estimate(y, scores, 0.2, "pn")
+    with pytest.raises(ValueError, match="'auto', 'pn' or 'pu'"):
+        roc_curve_estimate(y, scores, 0.2, "combined")
+    with pytest.raises(ValueError, match="prior=1"):
+        roc_curve_estimate(y, scores, 1.0)
+    for bad in ({}, {"k": 1, "threshold": 0.0}):
+        with pytest.raises(ValueError, match="either k or threshold"):
+            threshold_estimate(y, scores, **bad)
+    with pytest.raises(ValueError, match="k must lie"):
+        threshold_estimate(y, scores, k=10**6)
+    with pytest.raises(ValueError, match="No unlabelled row"):
+        threshold_estimate(y, scores, threshold=99.0)
+
+
+def test_display_draws_curve_and_band():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    y, scores, _ = make(0)
+    display = RocEstimateDisplay.from_predictions(y, scores, 0.2, name="model")
+    assert display.ax_.get_legend().get_texts()[0].get_text().startswith("model: AUC 0.")
+    assert len(display.line_.get_xdata()) == len(display.roc.fpr)
+    display.plot(ax=display.ax_)
+    matplotlib.pyplot.close(display.figure_)
+
+
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
+    y, scores, _ = make(0)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pnuauc\[plot\]"):
+        RocEstimateDisplay.from_predictions(y, scores, 0.2)

@@ -1,0 +1,165 @@
+"""Tests of evaluation/sensitivity."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from pnuauc import ClassPrior
+from pnuauc.exceptions import PriorRefutedError
+from pnuauc.labels import Roles
+from pnuauc.metrics import (
+    auc_estimate,
+    breaking_odds,
+    odds_bounds,
+    prior_sensitivity,
+)
+from tests.conftest import gaussian_scores
+
+
+@pytest.mark.parametrize(
+    ("letters", "method", "words"),
+    [
+        ("PU", "pu", "positives beat unlabelled rows in 100.0% of pairs"),
+        ("PNU", "pu", "positives beat unlabelled rows in 100.0% of pairs"),
+        ("NU", "nu", "unlabelled rows beat negatives in 100.0% of pairs"),
+        ("PNU", "nu", "unlabelled rows beat negatives in 100.0% of pairs"),
+    ],
+)
+def test_the_pairs_that_refute_a_prior_are_told(letters, method, words):
+    """P above U above N: half of U can be neither positive nor negative."""
+    y = np.repeat(np.array([1, 0, -1], np.int8), [40, 40, 200])
+    kept = np.isin(y, [{"P": 1, "N": 0, "U": -1}[letter] for letter in letters])
+    scores = np.arange(280.0) + 1000.0 * np.repeat([2, 0, 1], [40, 40, 200])
+    for prior in (0.5, ClassPrior(0.5, 0.46, 0.54, 0.95, 0.02, "estimated")):
+        with pytest.raises(PriorRefutedError, match=r"A prior of 0\.5 is refuted") as caught:
+            auc_estimate(Roles(y[kept]), scores[kept], prior, method)
+        assert words in str(caught.value)
+    nothing = prior_sensitivity(Roles(y[kept]), scores[kept], [0.4, 0.5, 0.6], method)
+    assert nothing.method == method
+    assert np.isnan([nothing.value, nothing.std_error, nothing.low, nothing.high]).all()
+
+
+def drawn(sizes, seed=0, prior=0.3):
+    y, scores, _ = gaussian_scores(seed, sizes, prior, 1.0, digits=1)
+    ends = np.cumsum(sizes)[:-1]
+    return y, scores, np.split(scores, ends)
+
+
+def test_a_curve_of_many_priors_repeats_one_estimate():
+    y, scores, _ = drawn((15, 20, 90))
+    default = prior_sensitivity(y, scores)
+    np.testing.assert_allclose(default.priors, np.arange(1, 26) * 0.02)
+    assert (default.method, default.level) == ("combined", 0.95)
+    found = prior_sensitivity(y, scores, [0.1, 0.4], "pu", 0.8, variance_factor=2.0)
+    for k, prior in enumerate((0.1, 0.4)):
+        one = auc_estimate(y, scores, prior, "pu", 0.8, variance_factor=2.0)
+        for name in ("value", "std_error", "low", "high"):
+            assert getattr(found, name)[k] == pytest.approx(getattr(one, name))
+    for wrong in ([], [[0.1]], 0.1):
+        with pytest.raises(ValueError, match="one-dimensional list"):
+            prior_sensitivity(y, scores, wrong)
+
+
+def make(seed, n_p=12, n_n=30, n_u=200, prior=0.3, digits=None):
+    y, scores, _ = gaussian_scores(seed, (n_p, n_n, n_u), prior, digits=digits)
+    return y, scores
+
+
+def test_a_refuted_prior_gives_no_number():
+    y, scores = make(0, 100, 100, 2000, prior=0.05)
+    scores = np.where(y == 1, scores + 6, scores)  # P above all of U: at most a few positives there
+    with pytest.raises(PriorRefutedError, match=r"0\.5 is refuted"):
+        auc_estimate(y, scores, 0.5, "pu")
+    auto = auc_estimate(y, scores, 0.5)
+    assert auto.method == "pn"
+    assert any("refuted" in note for note in auto.notes)
+    band = prior_sensitivity(y, scores, [0.001, 0.5], method="pu")
+    assert np.isnan(band.value).tolist() == [False, True]
+
+
+def test_prior_sensitivity_repeats_auc_estimate():
+    y, scores = make(4)
+    band = prior_sensitivity(y, scores, [0.1, 0.3], method="pu")
+    for k, prior in enumerate(band.priors):
+        one = auc_estimate(y, scores, prior, "pu")
+        assert (band.value[k], band.low[k], band.high[k]) == (one.value, one.low, one.high)
+    assert len(prior_sensitivity(y, scores).priors) == 25
+    json.dumps(band.to_dict())
+
+
+Y, SCORES, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
+
+PU = np.where(Y == 0, np.nan, Y)
+
+
+@pytest.mark.parametrize("sizes", [(1, 9, 40), (9, 1, 40), (1, 1, 40), (9, 9, 0), (9, 0, 40)])
+def test_one_method_along_a_curve_of_priors(sizes):
+    """All three roles are combined, if only by one row; others take what there is."""
+    y, scores, _ = gaussian_scores(3, sizes, 0.3, digits=1)
+    codes = {"positive_label": 1.0} if sizes[1] == 0 else {}
+    found = prior_sensitivity(y, scores, [0.2, 0.3], **codes)
+    method = "combined" if min(sizes) else "pn" if sizes[1] else "pu"
+    assert found.method == method
+    expected = [auc_estimate(y, scores, t, method, **codes).value for t in (0.2, 0.3)]
+    np.testing.assert_allclose(found.value, expected)
+
+
+# Labels picked with unequal odds.
+
+
+def brute(values, g):
+    """All weights 1 or g: a ratio of linear functions is extreme at a corner."""
+    corners = np.array(list(itertools.product([1.0, g], repeat=len(values))))
+    means = corners @ values / corners.sum(axis=1)
+    return means.min(), means.max()
+
+
+@pytest.mark.parametrize("g", [1.0, 1.5, 4.0, 100.0])
+@pytest.mark.parametrize("n", [1, 2, 7, 9])
+def test_odds_bounds_are_those_of_all_corners(n, g):
+    values = np.random.default_rng(n).random(n).round(1)
+    assert odds_bounds(values, g) == pytest.approx(brute(values, g))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_odds_bounds_hold_every_weighting_between(seed):
+    rng = np.random.default_rng(seed)
+    values, g = rng.random(20), 3.0
+    low, high = odds_bounds(values, g)
+    for weights in rng.uniform(1.0, g, size=(200, 20)):
+        assert low <= np.average(values, weights=weights) <= high
+
+
+@pytest.mark.parametrize("limit", [0.45, 0.5, 0.9])
+def test_breaking_odds_are_where_the_bounds_reach_the_limit(limit):
+    values = np.random.default_rng(1).beta(3, 1, size=25)
+    g = breaking_odds(values, limit)
+    side = 0 if limit < values.mean() else 1
+    assert odds_bounds(values, g)[side] == pytest.approx(limit)
+
+
+def test_no_odds_reach_what_no_value_reaches():
+    assert breaking_odds([0.6, 0.7], 0.5) == np.inf
+    assert breaking_odds([0.6, 0.7], 0.8) == np.inf
+    assert breaking_odds([0.5, 0.7], 0.6) == 1.0
+    assert breaking_odds([0.5], 0.6) == np.inf
+
+
+def test_share_moves_as_one_over_recall():
+    """100 positives, half of them above a cut; the upper half was labelled three times as often."""
+    above = np.repeat([1.0, 0.0], [30, 10])  # labelled: 30 of 50 above, 10 of 50 below
+    low, high = odds_bounds(above, 3.0)
+    assert low <= 0.5 <= high
+    assert 50 / high <= 100 <= 50 / low + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("values", "odds"), [([], 2.0), ([[1.0]], 2.0), ([np.nan], 2.0), ([1], 0.5), ([1], np.inf)]
+)
+def test_odds_bounds_refuse(values, odds):
+    with pytest.raises(ValueError, match=r"odds must be|values must be"):
+        odds_bounds(values, odds)

@@ -1,0 +1,477 @@
+"""Tests of evaluation/sklearn_tools."""
+
+from __future__ import annotations
+
+import pickle
+import runpy
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    cross_val_predict,
+    cross_val_score,
+    learning_curve,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+
+from pnuauc import AUCClassifier
+from pnuauc.evaluation.estimate import (
+    unbiased_auc,
+)
+from pnuauc.exceptions import (
+    LabelReadingWarning,
+    PriorNotIdentifiedError,
+)
+from pnuauc.labels import Roles, read_roles
+from pnuauc.metrics import (
+    AUCScorer,
+    RoleStratifiedKFold,
+    RoleStratifiedShuffleSplit,
+    ScoreCounts,
+    auc_estimate,
+    held_out_scores,
+    make_auc_scorer,
+)
+from tests.conftest import gaussian_scores, wins
+
+
+@given(st.lists(st.integers(0, 12), min_size=30, max_size=80), st.integers(0, 2**31 - 1))
+@settings(max_examples=50, deadline=None)
+def test_groups_stay_together_and_folds_are_even(groups, seed):
+    rng = np.random.default_rng(seed)
+    groups = np.concatenate([groups, 100 + np.arange(30)])  # and 30 rows that are alone
+    codes = np.resize(np.array([1, 0, -1], np.int8), len(groups))
+    rng.shuffle(codes)
+    roles = Roles(codes)
+    splitter = RoleStratifiedKFold(3, shuffle=True, random_state=seed)
+    seen = np.zeros(len(groups), int)
+    for train, test in splitter.split(groups, roles, groups):
+        assert not set(groups[train]) & set(groups[test])
+        assert sorted([*train, *test]) == list(range(len(groups)))
+        seen[test] += 1
+    assert (seen == 1).all()
+
+
+def test_single_rows_are_split_evenly_by_role():
+    roles = read_roles([1] * 10 + [0] * 23 + [None] * 101)
+    splitter = RoleStratifiedKFold(5, shuffle=True, random_state=0)
+    sizes = [
+        np.bincount(roles.codes[test] + 1, minlength=3)
+        for _, test in splitter.split(roles.codes, roles, np.arange(134))
+    ]
+    assert (np.ptp(sizes, axis=0) <= 1).all()
+
+
+def draw(seed=0, sizes=(20, 40, 300), prior=0.2, d=3, distance=1.0):
+    """Two Gaussians; labels 1/0/-1, and a clean test set."""
+    rng = np.random.default_rng(seed)
+    n_p, n_n, n_u = sizes
+
+    def rows(positive):
+        centre = np.where(positive, distance / 2, -distance / 2)[:, None]
+        return rng.standard_normal((len(positive), d)) + centre
+
+    hidden = np.r_[np.ones(n_p, bool), np.zeros(n_n, bool), rng.random(n_u) < prior]
+    y = np.r_[np.ones(n_p, int), np.zeros(n_n, int), np.full(n_u, -1)]
+    truth = rng.random(2000) < prior
+    return rows(hidden), y, rows(truth), truth
+
+
+def test_search_without_scoring_tunes_for_auc():
+    X, y, *_ = draw(sizes=(20, 30, 100))
+    y = np.where(y == -1, np.nan, y)
+    folds = RoleStratifiedKFold(3)
+    model = AUCClassifier(prior=0.2, random_state=0, n_centers=30)
+    search = GridSearchCV(model, {"alpha": [0.01, 1.0]}, cv=folds).fit(X, y)
+    scorer = make_auc_scorer(prior=0.2)
+    told = GridSearchCV(model, {"alpha": [0.01, 1.0]}, cv=folds, scoring=scorer).fit(X, y)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], told.cv_results_["mean_test_score"]
+    )
+    assert len(cross_val_score(model, X, y, cv=folds)) == 3
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_folds_need_as_many_rows_of_every_role(n):
+    y = [1] * n + [0] * 20 + [None] * 30
+    folds = list(RoleStratifiedKFold(n).split(y, y))
+    assert [sum(i < n for i in test) for _, test in folds] == [1] * n
+    with pytest.raises(ValueError, match=f"needs at least {n + 1} rows"):
+        next(RoleStratifiedKFold(n + 1).split(y, y))
+    splits = RoleStratifiedShuffleSplit(3, test_size=0.5, random_state=0)
+    for train, test in splits.split(y, y):
+        assert not set(train) & set(test)
+        assert min(train) < n
+        assert min(test) < n
+
+
+NAMES = ("positive_label", "negative_label", "unlabeled_label")
+
+
+@pytest.mark.parametrize("role", NAMES)
+def test_folds_read_labels_as_they_are_named(role):
+    """Two values of one role are one stratum, whichever role it is."""
+    y = np.array(["a", "b", "c", "c", "d", "d", "a", "b"])
+    codes = dict(zip((role, *(n for n in NAMES if n != role)), (["a", "b"], "c", "d")))
+    for splitter in (
+        RoleStratifiedKFold(2, **codes),
+        RoleStratifiedShuffleSplit(2, test_size=0.5, random_state=0, **codes),
+    ):
+        assert [getattr(splitter, name) for name in NAMES] == [codes[name] for name in NAMES]
+        for train, test in splitter.split(y, y):
+            for rows in (train, test):
+                assert sorted(np.where(y[rows] == "b", "a", y[rows])) == [*"aacd"]
+
+
+def test_two_unclear_values_are_read_in_sorted_order():
+    """By folds and scorers, as by scikit-learn's classifiers; the estimate itself refuses."""
+    y = np.where(np.arange(40) % 4 == 0, "x", "w")
+    scores = np.random.default_rng(0).normal(y == "x", 1.0)
+    with pytest.raises(ValueError, match="which"):
+        auc_estimate(y, scores)
+    with pytest.warns(LabelReadingWarning, match="'x' is read as positive"):
+        folds = list(RoleStratifiedKFold(5).split(y, y))
+    assert [int(np.sum(y[test] == "x")) for _, test in folds] == [2] * 5
+
+    class Given:
+        def predict(self, X):
+            return X[:, 0]
+
+    with pytest.warns(LabelReadingWarning, match="'x' is read as positive"):
+        found = make_auc_scorer()(Given(), scores[:, None], y)
+    assert found == pytest.approx(wins(scores[y == "x"], scores[y == "w"]).mean())
+    assert AUCScorer(None, "pn")(Given(), scores[:, None], y == "x") == found
+    with pytest.raises(PriorNotIdentifiedError, match="'pu' needs the share") as caught:
+        AUCScorer(None, "pu")(Given(), scores[:, None], np.where(y == "x", 1.0, np.nan))
+    assert caught.value.about == "prior"
+
+
+def test_grouped_folds_without_some_role_are_refused():
+    """Two groups of positives for three folds; and all positives in one group."""
+    y = np.repeat([1, 0, -1], [4, 12, 30])
+    for n_groups, n_folds in ((2, 3), (1, 2)):
+        groups = np.r_[np.arange(4) % n_groups, 10 + np.arange(42)]
+        with pytest.raises(ValueError, match=f"at least {n_folds} groups with rows of every role"):
+            list(RoleStratifiedKFold(n_folds).split(y, y, groups))
+    groups = np.r_[np.arange(4) % 2, 10 + np.arange(42)]
+    for _, test in RoleStratifiedKFold(2).split(y, y, groups):
+        assert [int(np.sum(y[test] == code)) for code in (1, 0, -1)] == [2, 6, 15]
+
+
+Y, SCORES, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
+
+PU = np.where(Y == 0, np.nan, Y)
+
+
+class Fixed:
+    def __init__(self, classes, **answers):
+        self.classes_ = np.array(classes)
+        for name, values in answers.items():
+            setattr(self, name, lambda X, values=values: np.asarray(values))
+
+
+@pytest.mark.parametrize(
+    ("y", "prior", "method", "same"),
+    [
+        (Y, 0.2, "auto", "combined"), (Y, None, "auto", "pn"), (PU, None, "auto", "pu_raw"),
+        (PU, 0.2, "auto", "pu"), (np.where(Y == 1, np.nan, Y), None, "auto", "nu_raw"),
+        (Y, (0.1, 0.3), "pu", "pu"), (Y, 0.2, "nu", "nu"),
+    ],
+)  # fmt: skip
+def test_a_scorer_is_the_unbiased_estimate(y, prior, method, same):
+    ranker = Fixed([0, 1], decision_function=SCORES)
+    codes = {"positive_label": 1, "negative_label": 0}
+    found = make_auc_scorer(prior, method, **codes)(ranker, SCORES[:, None], y)
+    value = None if prior is None else np.mean(prior)
+    expected = auc_estimate(y, SCORES, value, same, **codes)
+    assert found == pytest.approx(expected.unbiased)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_folds_by_role_are_scikit_learns_folds_of_the_roles(shuffle):
+    options = {"shuffle": shuffle, "random_state": 3 if shuffle else None}
+    ours = list(RoleStratifiedKFold(4, **options).split(SCORES, Y))
+    codes = np.nan_to_num(Y, nan=-1).astype(int)
+    theirs = list(StratifiedKFold(4, **options).split(SCORES, codes))
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a[1], b[1])
+    one = [list(RoleStratifiedKFold(2, shuffle=True, random_state=s).split(SCORES, Y, SCORES))
+           for s in (0, 0, 1)]  # fmt: skip
+    np.testing.assert_array_equal(one[0][0][1], one[1][0][1])
+    assert not np.array_equal(one[0][0][1], one[2][0][1])
+
+
+def test_random_splits_by_role_are_scikit_learns_splits_of_the_roles():
+    codes = np.nan_to_num(Y, nan=-1).astype(int)
+    options = {"test_size": 0.25, "train_size": 0.5, "random_state": 2}
+    ours = list(RoleStratifiedShuffleSplit(3, **options).split(SCORES, Y))
+    theirs = list(StratifiedShuffleSplit(3, **options).split(SCORES, codes))
+    assert len(ours) == 3
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(np.sort(a[0]), np.sort(b[0]))
+        np.testing.assert_array_equal(np.sort(a[1]), np.sort(b[1]))
+
+
+@pytest.mark.parametrize("proba", [False, True])
+def test_held_out_scores_come_from_models_of_the_other_folds(proba):
+    rng = np.random.default_rng(5)
+    y = np.repeat([1, 0], 30)
+    X = rng.normal(size=(60, 2)) + y[:, None]
+
+    model = GaussianNB() if proba else LogisticRegression()
+    found = held_out_scores(model, X, y, cv=3)
+    folds = RoleStratifiedKFold(3, shuffle=True, random_state=0).split(X, y)
+    for train, test in folds:
+        fitted = clone(model).fit(X[train], y[train])
+        own = fitted.predict_proba(X[test])[:, 1] if proba else fitted.decision_function(X[test])
+        np.testing.assert_allclose(found[test], own)
+    by_splitter = held_out_scores(model, X, y, cv=StratifiedKFold(2))
+    assert np.isfinite(by_splitter).all()
+    assert not np.array_equal(by_splitter, found)
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "tune_gradient_boosting.py"
+
+
+def pu_data(seed=0, n_p=60, n_u=600, prior=0.2):
+    """X, y with y 1 positive, 0 unlabelled, and the hidden classes."""
+    rng = np.random.default_rng(seed)
+    truth = np.concatenate([np.ones(n_p), rng.random(n_u) < prior])
+    return rng.normal(truth[:, None], 1.0, (n_p + n_u, 3)), np.repeat([1, 0], [n_p, n_u]), truth
+
+
+class Scores(BaseEstimator):
+    """Not a classifier: hands back a column of X through one named method."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(),
+        RandomForestClassifier(20, random_state=0),
+        LinearRegression(),
+        Scores(),
+    ],
+)
+def test_scorer_is_auc_estimate_of_the_models_scores(model):
+    X, y, _ = pu_data()
+    model.fit(X, y)
+    if hasattr(model, "decision_function"):
+        scores = model.decision_function(X)
+    elif hasattr(model, "predict_proba"):
+        scores = model.predict_proba(X)[:, 1]
+    else:
+        scores = model.predict(X)
+    scorer = make_auc_scorer(0.2, unlabeled_label=0)
+    expected = unbiased_auc(ScoreCounts.from_rows(y, scores, unlabeled_label=0), 0.2)
+    assert scorer(model, X, y) == expected
+    assert pickle.loads(pickle.dumps(scorer))(model, X, y) == expected
+
+
+def test_scorer_finds_the_positive_class_whatever_the_codes():
+    X, y, _ = pu_data()
+    named = np.where(y == 1, "P", "U")  # sorted order puts P first
+    codes = {"positive_label": "P", "unlabeled_label": "U"}
+    numeric = make_auc_scorer(0.2, unlabeled_label=0)
+    for model in (LogisticRegression(), RandomForestClassifier(20, random_state=0)):
+        expected = numeric(model.fit(X, y), X, y)
+        found = make_auc_scorer(0.2, **codes)(model.fit(X, named), X, named)
+        assert found == pytest.approx(expected, abs=0.02)
+        assert found > 0.6
+    three = np.where(np.arange(len(y)) % 3 == 0, -1, y)
+    model = LogisticRegression().fit(X, three)
+    assert make_auc_scorer(0.2)(model, X, three) > 0.6
+    blind = DummyClassifier().fit(X, np.resize([0, 2, 3], len(y)))
+    with pytest.raises(ValueError, match="without the positive label"):
+        make_auc_scorer(method="pn")(blind, X, y)
+
+
+def test_prior_is_not_needed_to_tune_on_pu():
+    X, y, _ = pu_data(n_p=40, n_u=300)
+    folds = RoleStratifiedKFold(4, shuffle=True, random_state=0, unlabeled_label=0)
+    grid = {"C": [1e-4, 1e-2, 1.0, 100.0]}
+    picks, curves = [], []
+    for prior in (None, 0.2):
+        search = GridSearchCV(
+            LogisticRegression(), grid, cv=folds, scoring=make_auc_scorer(prior, unlabeled_label=0)
+        ).fit(X, y)
+        picks.append(search.best_params_)
+        curves.append(search.cv_results_["mean_test_score"])
+    assert picks[0] == picks[1]
+    np.testing.assert_allclose((curves[0] - 0.1) / 0.8, curves[1])
+    with pytest.raises(PriorNotIdentifiedError):
+        make_auc_scorer(method="pu", unlabeled_label=0)(search, X, y)
+
+
+def test_cross_val_score_on_pnu_data_estimates_the_hidden_auc():
+    X, y, truth = pu_data(3, 300, 3000)
+    y = np.where((truth == 0) & (np.arange(len(y)) % 10 == 0), 2, y)  # 2 marks known negatives
+    codes = {"negative_label": 2, "unlabeled_label": 0}
+    prior = truth[y == 0].mean()
+
+    class Fixed(Scores):
+        def decision_function(self, X):
+            return X.sum(axis=1)
+
+    estimate = cross_val_score(
+        Fixed(), X, y, cv=RoleStratifiedKFold(**codes), scoring=make_auc_scorer(prior, **codes)
+    ).mean()
+    hidden = auc_estimate(truth, X.sum(axis=1)).value
+    assert estimate == pytest.approx(hidden, abs=0.03)
+
+
+@given(st.integers(2, 6), st.integers(0, 20), st.integers(6, 20), st.integers(6, 60), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_every_fold_has_its_share_of_every_role(k, n_n, n_p, n_u, shuffle):
+    n_n = 0 if n_n < k else n_n
+    y = np.random.default_rng(0).permutation(
+        np.repeat(np.array([1, 0, None], dtype=object), [n_p, n_n, n_u])
+    )
+    kinds = np.array([{1: 0, 0: 1}.get(v, 2) for v in y])
+    seen = []
+    folds = RoleStratifiedKFold(k, shuffle=shuffle, random_state=0 if shuffle else None)
+    for train, test in folds.split(np.zeros((len(y), 1)), y):
+        assert len(np.intersect1d(train, test)) == 0
+        seen.append(test)
+        for role, n in enumerate((n_p, n_n, n_u)):
+            assert abs(np.count_nonzero(kinds[test] == role) - n / k) < 1
+    assert np.array_equal(np.sort(np.concatenate(seen)), np.arange(len(y)))
+    assert folds.get_n_splits() == k
+
+
+@given(st.integers(2, 30), st.integers(2, 30), st.floats(0.1, 0.5), st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_shuffle_split_keeps_every_role_on_both_sides(n_p, n_n, size, seed):
+    y = np.repeat([1, 0, -1], [n_p, n_n, 100])
+    splitter = RoleStratifiedShuffleSplit(3, test_size=size, random_state=seed)
+    for train, test in splitter.split(y, y):
+        assert len(np.intersect1d(train, test)) == 0
+        assert len(train) + len(test) == len(y)
+        for role in (1, 0, -1):
+            share = np.mean(y[test] == role) - np.mean(y == role)
+            assert abs(share) < 2.5 / len(test)
+            assert np.any(y[train] == role)
+            assert np.any(y[test] == role)
+
+
+def test_scorer_bad_input():
+    with pytest.raises(ValueError, match="method must be"):
+        make_auc_scorer(method="best")
+    X, y, _ = pu_data()
+    with pytest.raises(ValueError, match="sample_weight"):
+        make_auc_scorer(0.2)(Scores(), X, y, sample_weight=y)
+    with pytest.raises(TypeError, match="no decision_function"):
+        make_auc_scorer(method="pn")(object(), X, y)
+
+
+def test_worked_example_runs():
+    """The example, made small: tuned without a negative, its estimate is near the hidden AUC."""
+    example = runpy.run_path(str(EXAMPLE), run_name="example")
+    outcome = example["run"](
+        n_positive=150, n_unlabeled=3000, max_iter=20, grid={"max_depth": [2, 3]}
+    )
+    assert abs(outcome["estimate"].value - outcome["hidden_auc"]) < 0.12
+    assert outcome["estimate"].method == "pu"
+    assert outcome["estimate"].n_negative == 0
+
+
+RNG = np.random.default_rng(0)
+
+HIDDEN = RNG.random(160) < 0.3
+
+X = RNG.normal(size=(160, 2)) + 1.5 * HIDDEN[:, None]
+
+CODES = np.where(np.arange(160) < 60, HIDDEN.astype(int), -1)
+
+MODEL = AUCClassifier(prior=0.3, n_centers=20, random_state=0)
+
+LABELLED = CODES >= 0
+
+
+def partly(kind):
+    return np.where(CODES < 0, np.nan, CODES) if kind == "missing" else CODES
+
+
+@pytest.mark.parametrize("kind", ["missing", "-1"])
+def test_cross_val_predict_is_refused_with_what_to_take(kind):
+    """It numbers the label values anew, so nobody can tell who was unlabelled."""
+    with pytest.raises(ValueError, match=r"pnuauc\.metrics\.held_out_scores"):
+        cross_val_predict(
+            MODEL, X, partly(kind), method="decision_function", cv=RoleStratifiedKFold(3)
+        )
+
+
+def test_held_out_scores_take_probabilities_too():
+    labels = (CODES == 1).astype(int)
+    scores = held_out_scores(KNeighborsClassifier(5), X, labels, cv=2)
+    assert set(np.round(5 * scores)) <= set(range(6))
+
+
+@pytest.mark.parametrize("kind", ["missing", "-1"])
+def test_cross_val_score_and_learning_curve_with_our_scorer_and_folds(kind):
+    y = partly(kind)
+    tools = {"scoring": make_auc_scorer(0.3), "cv": RoleStratifiedKFold(3)}
+    values = cross_val_score(MODEL, X, y, **tools)
+    assert ((values > 0.6) & (values <= 1.2)).all()
+    _, train, test = learning_curve(
+        MODEL, X, y, train_sizes=[0.5, 1.0], shuffle=True, random_state=0, **tools
+    )
+    assert train.shape == test.shape == (2, 3)
+    assert np.isfinite(test).all()
+
+
+def test_calibration_takes_a_fitted_model_and_the_labelled_rows():
+    fitted = MODEL.fit(X, CODES)
+    calibrated = CalibratedClassifierCV(FrozenEstimator(fitted), method="sigmoid")
+    calibrated.fit(X[LABELLED], CODES[LABELLED])
+    chances = calibrated.predict_proba(X)[:, 1]
+    assert roc_auc_score(HIDDEN, chances) == pytest.approx(
+        roc_auc_score(HIDDEN, fitted.decision_function(X)), abs=0.02
+    )
+
+
+def test_stacking_takes_fitted_models_and_the_labelled_rows():
+    models = [
+        ("narrow", MODEL.fit(X, CODES)),
+        ("wide", AUCClassifier(prior=0.3, n_centers=5, random_state=1).fit(X, CODES)),
+    ]
+    stack = StackingClassifier(models, LogisticRegression(), cv="prefit")
+    stack.fit(X[LABELLED], CODES[LABELLED])
+    assert roc_auc_score(HIDDEN, stack.predict_proba(X)[:, 1]) > 0.8
+    with pytest.raises(ValueError, match=r'fitted models and cv="prefit" on the labelled rows'):
+        StackingClassifier(models, LogisticRegression(), cv=2).fit(X, CODES)
+
+
+@pytest.mark.parametrize("options", [{}, {"ensemble": False}, {"cv": RoleStratifiedKFold(2)}])
+def test_calibration_with_unlabelled_rows_is_refused(options):
+    """It took -1 for a third class and gave probabilities of the wrong one without a word."""
+    words = r"FrozenEstimator\(model\) on the labelled rows|held_out_scores"
+    with pytest.raises(ValueError, match=words):
+        CalibratedClassifierCV(MODEL, **options).fit(X, CODES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="NaN"):
+            CalibratedClassifierCV(MODEL, **options).fit(X, partly("missing"))
+    every = CalibratedClassifierCV(AUCClassifier(n_centers=5), **options)
+    assert every.fit(X, HIDDEN.astype(int)).predict_proba(X).shape == (160, 2)

@@ -1,0 +1,1033 @@
+"""Tests of io/encode."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+
+from pnuauc import AUCClassifier, AUCClassifierCV
+from pnuauc.core.basis import IdentityBasis
+from pnuauc.exceptions import InputError
+from pnuauc.io import (
+    TableEncoder,
+    TableModel,
+    as_table,
+    read_table,
+    score_file,
+)
+from pnuauc.io import encode as _encoder
+from pnuauc.io.cells import (
+    parse_dates,
+)
+from pnuauc.io.encode import encoding_from_spec
+from pnuauc.io.sources import Batch
+from pnuauc.labels import read_roles
+from pnuauc.study import make_payments
+from pnuauc.study.leaks import find_leaks
+from tests.typed_tables import RNG as TYPED_RNG
+from tests.typed_tables import SIGNAL, Y
+from tests.typed_tables import N as TYPED_ROWS
+
+
+class Ranker:
+    threshold_ = 0.25
+
+    def __init__(self, basis, coef):
+        self.basis_, self.coef_ = basis, coef
+
+
+def test_rows_of_a_batch_are_numbered_from_one():
+    table = pa.table({"x": ["1", "2", "4"]})
+    encoder = TableEncoder().fit(table)
+    model = TableModel.from_fitted(
+        encoder, Ranker(IdentityBasis.from_parts(1), np.ones(1)), encoder.transform(table)
+    )
+    bad = pa.table({"x": ["1", "two"]})
+    with pytest.raises(InputError, match=r"'two' in row 2\)"):
+        model.encode(bad)
+    with pytest.raises(InputError, match=r"'two' in row 12\)"):
+        model.encode(bad, 10)
+
+
+def test_views_differ_where_one_column_has_many_categories():
+    few, many = [*"ab" * 20], [f"w{'x' * (k % 12)}" for k in range(40)]
+    for columns, same in (({"a": few}, True), ({"a": many}, False), ({"a": few, "b": many}, False)):
+        assert TableEncoder().fit(pa.table(columns)).encoding_.same_for_trees is same
+
+
+def kinds_of(cells, **options):
+    table = pa.table({"c": list(cells), "n": np.arange(len(cells)) % 7})
+    encoder = TableEncoder(**options).fit(table)
+    found = [c for c in encoder.columns_ if c.name == "c"]
+    return found[0] if found else None, " ".join(encoder.notes_), encoder, table
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "values", "note"),
+    [
+        (["1,5", "2,25", "3"], "number", [1.5, 2.25, 3], "numbers with a decimal comma"),
+        (["1.234,5", "7,1", "0,5"], "number", [1234.5, 7.1, 0.5], "decimal comma"),
+        (["1,234", "567", "12,001"], "number", [1234, 567, 12001], "thousands marks"),
+        (["1 234,5", "5,5", "-3"], "number", [1234.5, 5.5, -3], "decimal comma"),
+        (["1,5 %", "20,25 %", "3 %"], "number", [0.015, 0.2025, 0.03], "percents with a decimal"),
+        (["1'000.5", "3", "2"], "number", [1000.5, 3, 2], "thousands marks"),
+        (["12%", "3.5 %", "-1%"], "number", [0.12, 0.035, -0.01], "percents"),
+        (["€ 5,20", "€ 1.000,00", "-€3,00"], "number", [5.2, 1000, -3], "amounts of money"),
+        (["$1,000.00", "-$5", "+$3.5"], "number", [1000, -5, 3.5], "amounts of money"),
+        (["$-5", "€ -3", "CHF 2"], "number", [-5, -3, 2], "amounts of money"),
+        (["+5", " -3", "7 "], "number", [5, -3, 7], None),
+        (["1e3", ".5", "-2."], "number", [1000, 0.5, -2], None),
+        (["13:45", "1:05 pm", "12:00 am"], "number", [49500, 47100, 0], "times of the day"),
+        (["1 days 00:00:01", "-1 days +23:00:00", "PT1H"], "number", [86401, -3600, 3600],
+         "durations"),
+        (["Yes", "no", "YES"], "boolean", [1, 0, 1], "yes or no"),
+        (["t", "f", "T"], "boolean", [1, 0, 1], "yes or no"),
+    ],
+)  # fmt: skip
+def test_how_cells_are_written(cells, kind, values, note):
+    column, notes, encoder, table = kinds_of(cells)
+    assert column.kind == kind
+    trees = encoder.transform(table, view="trees")[:, encoder.groups("trees")["c"]]
+    np.testing.assert_allclose(trees[:, 0], values, rtol=1e-12)
+    assert (note in notes) if note else "'c'" not in notes
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        (["31/01/2024", "05/02/2024"], "2024-02-05"),
+        (["01/31/2024", "02/05/2024"], "2024-02-05"),
+        (["31.01.2024", "05.02.2024"], "2024-02-05"),
+        (["01.02.2024", "05.02.2024"], "2024-02-05"),
+        (["31-Jan-2024", "5-Feb-2024"], "2024-02-05"),
+        (["January 31, 2024", "Feb 5, 2024"], "2024-02-05"),
+        (["2024/01/31", "2024/02/05"], "2024-02-05"),
+        (["20 Jan 2024 10:00 PM", "5 Feb 2024 12:00 AM"], "2024-02-05"),
+        (["2024-01-31T05:00:00Z", "2024-02-05T02:00:00+02:00"], "2024-02-05"),
+        (["31/01/24", "05/02/24"], "2024-02-05"),
+    ],
+)
+def test_dates_in_many_clothes(cells, first):
+    column, _, encoder, table = kinds_of(cells)
+    assert column.kind == "date"
+    days = encoder.transform(table, view="trees")[1, encoder.groups("trees")["c"][0]]
+    assert days == np.datetime64(first).astype(int)
+
+
+def test_whether_day_or_month_comes_first_is_asked():
+    with pytest.raises(InputError, match=r"'01/02/2024'.*date_format must be 'day-first'"):
+        kinds_of(["01/02/2024", "03/04/2024"])
+    for said, day in (("day-first", "2024-02-01"), ("month-first", "2024-01-02")):
+        _, notes, encoder, table = kinds_of(["01/02/2024", "03/04/2024"], date_format=said)
+        days = encoder.transform(table, view="trees")[0, encoder.groups("trees")["c"][0]]
+        assert days == np.datetime64(day).astype(int)
+        assert "first, such as '01/02/2024'" in notes
+    column, _, _, _ = kinds_of(["20240102", "20240304"], date_format={"c": "%Y%m%d"})
+    assert (column.kind, column.form) == ("date", "%Y%m%d")
+    with pytest.raises(InputError, match="does not say how dates are written"):
+        kinds_of(["a", "b"], date_format="dd/mm")
+    with pytest.raises(InputError, match="no column 'd' to read as dates"):
+        kinds_of(["a", "b"], date_format={"d": "day-first"})
+
+
+def test_decimal_marks_can_be_said():
+    column, _, _, _ = kinds_of(["1,5", "2,5", "3,5"], decimal=".")
+    assert column.kind == "category"
+    _, _, encoder, table = kinds_of(["1.234", "5.678", "12.001"], decimal=",")
+    trees = encoder.transform(table, view="trees")
+    assert trees[0, encoder.groups("trees")["c"][0]] == 1234
+    with pytest.raises(InputError, match="decimal must be"):
+        kinds_of(["1", "2"], decimal=";")
+
+
+def test_one_column_with_decimal_commas_settles_the_others():
+    table = pa.table({"sure": ["1,5", "2,25", "0,1"], "c": ["1.234", "5.678", "12.001"]})
+    encoder = TableEncoder().fit(table)
+    trees = encoder.transform(table, view="trees")
+    assert trees[0, encoder.groups("trees")["c"][0]] == 1234
+    assert trees[0, encoder.groups("trees")["sure"][0]] == 1.5
+
+
+def test_dots_beside_decimal_commas_that_are_no_thousands_marks():
+    """Percents and money too, not plain numbers alone: they were hashed as text."""
+    cells = {
+        "p": ["1.5%", "20.25%", "3%"],
+        "m": ["$1.5", "$20.25", "$3"],
+        "n": ["1.5", "2.25", "3"],
+    }
+    table = pa.table({"sure": ["1,5", "2,25", "0,1"], **cells})
+    encoder = TableEncoder().fit(table)
+    trees, groups = encoder.transform(table, view="trees"), encoder.groups("trees")
+    assert [trees[0, groups[name][0]] for name in ("sure", "p", "m", "n")] == [1.5, 0.015, 1.5, 1.5]
+
+
+def test_leading_zeros_are_no_numbers():
+    assert kinds_of(["01234", "90210", "10115"] * 4)[0].kind == "category"
+    assert kinds_of(["007", "5", "6"] * 4)[0].kind == "category"
+    # one stray cell among many does not make codes of measurements
+    assert kinds_of([*map(str, range(100, 350)), "05"])[0].kind == "number"
+
+
+@pytest.mark.parametrize("version", ["1.2.10", "10.4.3"])
+def test_versions_are_no_dates(version):
+    assert kinds_of([version, "1.2.9", "1.3.4"] * 4)[0].kind == "category"
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index(np.arange(TYPED_ROWS)[::-1]),
+        pd.Index([f"r{k}" for k in range(TYPED_ROWS)], name="x"),
+        pd.MultiIndex.from_arrays([np.arange(TYPED_ROWS) % 3, np.arange(TYPED_ROWS)]),
+        pd.date_range("2024-01-01", periods=TYPED_ROWS),
+    ],
+)
+def test_the_index_of_a_frame_is_left_behind(index):
+    frame = pd.DataFrame({"x": SIGNAL, "b": np.where(SIGNAL > 0, "p", "q")})
+    X = TableEncoder().fit_transform(frame)
+    np.testing.assert_array_equal(TableEncoder().fit_transform(frame.set_index(index)), X)
+    assert as_table(frame.set_index(index)).column_names == ["x", "b"]
+
+
+def test_grid_search_over_a_pipeline_with_any_index():
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+
+    from pnuauc.metrics import RoleStratifiedKFold, make_auc_scorer
+
+    frame = pd.DataFrame({"x": SIGNAL, "b": np.where(SIGNAL > 0, "p", "q")})
+    frame.index = TYPED_RNG.permutation(TYPED_ROWS) + 1000
+    search = GridSearchCV(
+        make_pipeline(TableEncoder(), AUCClassifier(prior=0.3, n_centers=5, random_state=0)),
+        {"aucclassifier__alpha": [0.1, 1.0]},
+        scoring=make_auc_scorer(prior=0.3),
+        cv=RoleStratifiedKFold(2),
+    )
+    search.fit(frame, np.where(Y < 0, np.nan, Y))
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pd.Series(pd.period_range("2024-01", periods=TYPED_ROWS, freq="M")), "date"),
+        (pd.Series(SIGNAL.astype(np.float16)), "number"),
+        (pd.Series(pd.arrays.SparseArray(np.where(SIGNAL > 1, SIGNAL, 0.0))), "number"),
+        (pd.Series([1 if k % 2 else "a" for k in range(TYPED_ROWS)], dtype=object), "category"),
+        (pd.Series(np.where(SIGNAL > 0, "a", "b"), dtype="string[pyarrow]"), "category"),
+        (pd.Series(SIGNAL, dtype="double[pyarrow]"), "number"),
+        (pd.Series(np.where(SIGNAL > 0, "a", "b")).astype("category"), "category"),
+        (pd.Series([dt.date(2024, 1, 1 + k % 28) for k in range(TYPED_ROWS)]), "date"),
+        (pd.Series([uuid.UUID(int=k % 4) for k in range(TYPED_ROWS)]), "category"),
+    ],
+)
+def test_columns_that_only_pandas_has(column, kind):
+    frame = pd.DataFrame({"c": column, "x": SIGNAL})
+    encoder = TableEncoder().fit(frame)
+    assert {c.name: c.kind for c in encoder.columns_}["c"] == kind
+    assert np.isfinite(encoder.transform(frame)).all()
+
+
+def test_types_that_no_model_can_use_are_left_out_in_a_sentence(tmp_path):
+    table = pa.table(
+        {
+            "bytes": [bytes([k]) for k in range(TYPED_ROWS)],
+            "fixed": pa.array([bytes([k, k]) for k in range(TYPED_ROWS)], pa.binary(2)),
+            "list": [[str(k)] for k in range(TYPED_ROWS)],
+            "struct": [{"a": k} for k in range(TYPED_ROWS)],
+            "span": pa.array([(k, 0, 0) for k in range(TYPED_ROWS)], pa.month_day_nano_interval()),
+            "uuid": pa.array([uuid.UUID(int=k % 5).bytes for k in range(TYPED_ROWS)], pa.uuid()),
+            "x": SIGNAL,
+        }
+    )
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    encoder = TableEncoder().fit(read_table(tmp_path / "t.arrow"))
+    assert [c.name for c in encoder.columns_] == ["uuid", "x"]
+    notes = " ".join(encoder.notes_)
+    for name in ("bytes", "fixed", "list", "struct", "span"):
+        assert f"Column '{name}' holds values of type" in notes
+
+
+RNG = np.random.default_rng(5)
+
+
+def test_the_commoner_answer_fills_a_gap():
+    table = pa.table({"b": [True, True, False, None], "x": [1.0, 2, 4, 3]})
+    even = pa.table({"b": [True, False, None], "x": [1.0, 2, 4]})
+    for data, filled in ((table, 1.0), (even, 0.0)):
+        encoder = TableEncoder().fit(data)
+        X = encoder.transform(data)
+        names = encoder.get_feature_names_out().tolist()
+        assert names == ["x", "b", "b is missing"]
+        assert X[-1, 1:].tolist() == [filled, 1.0]
+        assert X[0, 1:].tolist() == [1.0, 0.0]
+
+
+def test_medians_come_from_some_rows_of_a_long_table(monkeypatch):
+    monkeypatch.setattr(_encoder, "FIT_ROWS", 40)
+    values = RNG.permutation(np.arange(1000.0) ** 2)
+    made = [TableEncoder(random_state=s).fit(pa.table({"x": values})) for s in (0, 0, 1)]
+    fills = [encoder.encoding_.fill[0] for encoder in made]
+    assert fills[0] == fills[1] != fills[2]
+    monkeypatch.setattr(_encoder, "FIT_ROWS", 1000)
+    exact = TableEncoder().fit(pa.table({"x": values})).encoding_
+    assert exact.fill[0] == np.median(values)
+    assert exact.mean[0] == pytest.approx(values.mean(), rel=1e-12)
+
+
+def test_columns_that_are_lacking_are_named_at_most_five():
+    table = pa.table({f"c{j}": RNG.normal(size=9) for j in range(12)})
+    encoder = TableEncoder().fit(table)
+    with pytest.raises(InputError, match=r"column 'c1', which.*'c0', 'c2'"):
+        encoder.check_columns(["c0", *(f"c{j}" for j in range(2, 12))])
+    with pytest.raises(InputError, match=r"'c7', 'c8', 'c9', 'c10', 'c11', which"):
+        encoder.check_columns([f"c{j}" for j in range(7)])
+    with pytest.raises(InputError, match=r"'c9', 'c10' and 1 more, which"):
+        encoder.check_columns([f"c{j}" for j in range(6)])
+
+
+def test_sparse_columns_by_their_largest_value():
+    X = sparse.csr_matrix([[0, -4.0, 1], [0, 2.0, 0], [0, 0, 0.5]])
+    encoder = TableEncoder().fit(X)
+    expected = [[0, -1, 1], [0, 0.5, 0], [0, 0, 0.5]]
+    np.testing.assert_array_equal(encoder.transform(X).toarray(), expected)
+    np.testing.assert_array_equal(encoder.transform(X, view="trees").toarray(), X.toarray())
+    assert encoder.get_feature_names_out().tolist() == ["feature 1", "feature 2", "feature 3"]
+    with pytest.raises(InputError, match="needs 3 features, got 2"):
+        encoder.transform(X[:, :2])
+    with pytest.raises(InputError, match="nan in row 2, feature 3"):
+        encoder.transform(sparse.csr_matrix([[1.0, 0, 0], [0, 1, np.nan]]))
+
+
+@pytest.fixture(scope="module")
+def stored():
+    table = pa.table(
+        {
+            "x": [1.0, None, 3.0, 4.5] * 5, "z": RNG.normal(size=20),
+            "b": [True, False, None, True] * 5, "d": [dt.date(2024, 1, 1 + k) for k in range(20)],
+            "w": list("aabbc") * 4, "v": [*"pq" * 9, "r", "s"],
+        }
+    )  # fmt: skip
+    encoder = TableEncoder().fit(table)
+    return encoder.spec(), encoder.arrays(), table
+
+
+def with_one(values, place, value):
+    out = values.copy()
+    out[place] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("scale", lambda v: with_one(v, 1, 0.0)), ("scale", lambda v: with_one(v, 0, -1.0)),
+        ("scale", lambda v: with_one(v, 2, np.inf)), ("mean", lambda v: with_one(v, 1, np.nan)),
+        ("fill", lambda v: with_one(v, 0, np.inf)), ("fill", lambda v: v[:-1]),
+        ("flagged", lambda v: v[::-1]), ("flagged", lambda v: np.append(v, v[-1])),
+        ("flagged", lambda v: np.array([-1, 3])), ("flagged", lambda v: np.array([0, 4])),
+        ("ranks", lambda v: with_one(v, 0, v[0] + 1)), ("ranks", lambda v: np.append(v, 0)),
+        ("boolean_fill", lambda v: v[:-1]), ("ranks", lambda v: v.astype(np.int32)),
+    ],
+)  # fmt: skip
+def test_one_wrong_number_is_enough(stored, name, change):
+    spec, arrays, _ = stored
+    assert encoding_from_spec(spec, arrays).columns
+    with pytest.raises(ValueError):
+        encoding_from_spec(spec, {**arrays, name: change(arrays[name])})
+
+
+def test_the_last_places_that_may_be_flagged(stored):
+    spec, arrays, _ = stored
+    made = encoding_from_spec(spec, {**arrays, "flagged": np.array([0, 3])})
+    assert made.flagged.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("scale", [[1.0, 0.0], [1.0, -1.0], [], [np.nan]])
+def test_scales_of_sparse_columns_are_positive(scale):
+    with pytest.raises(ValueError):
+        encoding_from_spec({"kind": "sparse"}, {"scale": np.array(scale)})
+
+
+@pytest.mark.parametrize(
+    ("key", "lists"),
+    [
+        ("levels", [["a", "b"], ["p", "q", "p"]]), ("rare", [["a"], []]), ("rare", [[], ["p"]]),
+        ("levels", [["a", "b", "c"]]), ("levels", [[], ["p", "q"]]), ("levels", ["abc", "pq"]),
+        ("rare", [["r", 3], []]),
+    ],
+)  # fmt: skip
+def test_categories_differ_and_are_there(stored, key, lists):
+    spec, arrays, _ = stored
+    ranks = np.concatenate(
+        [np.arange(len(v)) for v in (lists if key == "levels" else spec["levels"])]
+    )
+    with pytest.raises(ValueError):
+        encoding_from_spec({**spec, key: lists}, {**arrays, "ranks": ranks.astype(np.int64)})
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(5, 3, n),
+            "flag": rng.random(n) < 0.3,
+            "shop": rng.choice(["a", "b", "c"], n, p=[0.5, 0.45, 0.05]),
+            "when": pd.date_range("2024-01-01 05:00", periods=n, freq="7h"),
+            "text": [f"word{k % 130} and more {k % 7}" for k in range(n)],
+        }
+    )
+    frame.loc[::9, "size"] = np.nan
+    frame.loc[4, "shop"] = None
+    return frame
+
+
+def test_numbers_against_hand_computation(frame):
+    encoder = TableEncoder().fit(frame)
+    X = encoder.transform(frame)
+    names = encoder.get_feature_names_out().tolist()
+    filled = frame["size"].fillna(frame["size"].median())
+    expected = (filled - filled.mean()) / filled.std(ddof=0)
+    np.testing.assert_allclose(X[:, names.index("size")], expected, atol=1e-12)
+    np.testing.assert_array_equal(X[:, names.index("size is missing")], frame["size"].isna())
+    np.testing.assert_array_equal(X[:, names.index("flag")], frame["flag"])
+    np.testing.assert_array_equal(X[:, names.index("shop=a")], frame["shop"] == "a")
+    weekday = frame["when"].dt.day_of_week
+    column = X[:, names.index("when weekday")]
+    np.testing.assert_allclose(np.corrcoef(column, weekday)[0, 1], 1.0)
+    assert np.isfinite(X).all()
+    assert X.shape == (len(frame), len(names))
+
+
+def columns_named(encoder, X, source, view="kernels"):
+    return X[:, encoder.groups(view)[source]]
+
+
+@pytest.mark.parametrize("max_categories", [2, 5, 30])
+def test_plain_values_do_what_scikit_learn_does(max_categories):
+    rng = np.random.default_rng(1)
+    n = 900
+    frame = pd.DataFrame(
+        {
+            "a": rng.lognormal(0, 2, n),
+            "b": rng.integers(0, 9, n).astype(float),
+            "flag": pd.array(rng.random(n) < 0.6, dtype="boolean"),
+            "shop": rng.choice([f"s{k}" for k in range(40)], n, p=rng.dirichlet(np.full(40, 0.3))),
+        }
+    )
+    frame.loc[rng.random(n) < 0.2, ["a"]] = np.nan
+    frame.loc[rng.random(n) < 0.2, ["flag"]] = pd.NA
+    encoder = TableEncoder(max_categories=max_categories).fit(frame)
+    new = frame.sample(frac=1, random_state=0).assign(
+        shop=["never" if k % 9 == 0 else s for k, s in enumerate(frame["shop"])],
+        b=[np.nan if k % 7 == 0 else b for k, b in enumerate(frame["b"])],
+    )
+    flags = [f["flag"].astype(float).to_numpy()[:, None] for f in (frame, new)]
+    values = [f[["a", "b"]].to_numpy() for f in (frame, new)]
+    scale = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    one_hot = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=2,
+        max_categories=max_categories,
+        sparse_output=False,
+    ).fit(frame[["shop"]].to_numpy(dtype=object))
+    both = [np.hstack(pair) for pair in zip(values, flags)]
+    expected = [
+        scale.fit(values[0]).transform(values[1]),
+        SimpleImputer(strategy="most_frequent").fit(flags[0]).transform(flags[1]),
+        MissingIndicator(error_on_new=False).fit(both[0]).transform(both[1]),
+    ]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Found unknown categories")
+        expected.append(one_hot.transform(new[["shop"]].to_numpy(dtype=object)))
+    np.testing.assert_allclose(encoder.transform(new), np.hstack(expected), atol=1e-12)
+    X = sparse.random(50, 9, density=0.3, random_state=0, format="csr") * 5.0
+    np.testing.assert_allclose(
+        TableEncoder().fit_transform(X).toarray(), MaxAbsScaler().fit_transform(X).toarray()
+    )
+
+
+def test_trees_take_numbers_as_they_are_and_codes_by_frequency(frame):
+    rng = np.random.default_rng(0)
+    cities = rng.choice([f"c{k:02d}" for k in range(20)], 300, p=np.arange(1, 21) / 210)
+    frame = frame.assign(city=cities)
+    encoder = TableEncoder().fit(frame)
+    X = encoder.transform(frame, view="trees")
+    assert X.shape[1] == len(encoder.get_feature_names_out(view="trees"))
+    np.testing.assert_array_equal(columns_named(encoder, X, "size", "trees")[:, 0], frame["size"])
+    when = columns_named(encoder, X, "when", "trees")
+    np.testing.assert_array_equal(when[:, 1], frame["when"].dt.month)
+    np.testing.assert_array_equal(when[:, 3], frame["when"].dt.hour)
+    # three shops and the missing one: 0/1 columns as in the other view
+    K = encoder.transform(frame)
+    np.testing.assert_array_equal(
+        columns_named(encoder, X, "shop", "trees"), columns_named(encoder, K, "shop")
+    )
+    codes = columns_named(encoder, X, "city", "trees")[:, 0]
+    counts = pd.Series(cities).value_counts()
+    kept = counts[counts >= 2]
+    assert codes[cities == kept.index[0]].max() == 0
+    sizes = [(codes == code).sum() for code in range(len(kept))]
+    assert sizes == sorted(sizes, reverse=True) == kept.tolist()
+    unseen = encoder.transform(frame.assign(city="elsewhere", flag=None), view="trees")
+    assert (columns_named(encoder, unseen, "city", "trees") == len(kept)).all()
+    assert np.isnan(columns_named(encoder, unseen, "flag", "trees")).all()
+    with pytest.raises(InputError, match="view must be one of 'kernels', 'trees'"):
+        encoder.transform(frame, view="forest")
+
+
+def test_groups_cover_every_encoded_column_once(frame):
+    encoder = TableEncoder().fit(frame)
+    for view in ("kernels", "trees"):
+        indices = sorted(j for group in encoder.groups(view).values() for j in group)
+        assert indices == list(range(encoder.transform(frame, view=view).shape[1]))
+
+
+def test_description_and_back(frame):
+    encoder = TableEncoder().fit(frame)
+    spec = json.loads(json.dumps(encoder.spec()))
+    again = TableEncoder.from_spec(spec, encoder.arrays())
+    for view in ("kernels", "trees"):
+        np.testing.assert_array_equal(
+            again.transform(frame, view=view), encoder.transform(frame, view=view)
+        )
+    X = sparse.random(40, 8, density=0.4, random_state=0, format="csr")
+    thin = TableEncoder().fit(X)
+    again = TableEncoder.from_spec(thin.spec(), thin.arrays())
+    np.testing.assert_array_equal(again.transform(X).toarray(), thin.transform(X).toarray())
+
+
+def _with(arrays, **changes):
+    return {**arrays, **{k: change(arrays[k]) for k, change in changes.items()}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s, a: (s, _with(a, mean=lambda v: v[:-1])),
+        lambda s, a: (s, _with(a, fill=lambda v: np.append(v, 1.0))),
+        lambda s, a: (s, _with(a, scale=lambda v: v * 0)),
+        lambda s, a: (s, _with(a, scale=lambda v: v * np.nan)),
+        lambda s, a: (s, _with(a, mean=lambda v: v.astype(np.float32))),
+        lambda s, a: (s, _with(a, mean=lambda v: v[:, None])),
+        lambda s, a: (s, _with(a, flagged=lambda v: v + 10**9)),
+        lambda s, a: (s, _with(a, flagged=lambda v: v - 10**9)),
+        lambda s, a: (s, _with(a, flagged=lambda v: np.array([1, 0]))),
+        lambda s, a: (s, _with(a, flagged=lambda v: v.astype(float))),
+        lambda s, a: (s, _with(a, ranks=lambda v: v + 1)),
+        lambda s, a: (s, _with(a, ranks=lambda v: v * 0)),
+        lambda s, a: (s, _with(a, ranks=lambda v: v[:-1])),
+        lambda s, a: (s, _with(a, boolean_fill=lambda v: np.append(v, 0.0))),
+        lambda s, a: (s, {k: v for k, v in a.items() if k != "mean"}),
+        lambda s, a: ({**s, "columns": s["columns"][:-2]}, a),
+        lambda s, a: ({**s, "columns": [*s["columns"], s["columns"][0]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "kind": "date"} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "kind": "magic"} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "name": 3} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "lenient": 3} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": [{**c, "more": 3} for c in s["columns"]]}, a),
+        lambda s, a: ({**s, "columns": []}, a),
+        lambda s, a: ({**s, "columns": "abc"}, a),
+        lambda s, a: ({**s, "levels": []}, a),
+        lambda s, a: ({**s, "levels": [["a", "a"]]}, a),
+        lambda s, a: ({**s, "levels": [[1, 2]]}, a),
+        lambda s, a: ({**s, "rare": s["levels"]}, a),
+        lambda s, a: ({**s, "kind": "other"}, a),
+        lambda s, a: ({"kind": "sparse"}, {"scale": np.empty(0)}),
+        lambda s, a: ({"kind": "sparse"}, {"scale": np.zeros(3)}),
+        lambda s, a: ({}, {}),
+    ],
+)
+def test_descriptions_that_contradict_themselves_are_refused(frame, change):
+    encoder = TableEncoder().fit(frame)
+    with pytest.raises(ValueError):
+        TableEncoder.from_spec(*change(encoder.spec(), encoder.arrays()))
+
+
+def test_huge_and_tiny_numbers_keep_their_order():
+    values = np.arange(1.0, 41.0)
+    for unit in (1e300, 1e-300):
+        X = TableEncoder().fit_transform(pd.DataFrame({"a": values[::-1] * unit}))
+        np.testing.assert_allclose(X[:, 0], (values - values.mean())[::-1] / values.std())
+
+
+def test_sparse_cells_that_are_no_numbers_are_named():
+    X = sparse.csr_matrix(np.array([[1.0, 0, 2], [0, np.nan, 1], [1, 1, 1]]))
+    with pytest.raises(InputError, match="nan in row 2, feature 2"):
+        TableEncoder().fit(X)
+
+
+def test_order_of_columns_further_columns_and_library_change_nothing(frame):
+    encoder = TableEncoder().fit(frame)
+    X = encoder.transform(frame)
+    np.testing.assert_array_equal(X, encoder.transform(frame[frame.columns[::-1]]))
+    np.testing.assert_array_equal(X, encoder.transform(frame.assign(extra=1)))
+    np.testing.assert_array_equal(X, encoder.transform(pl.from_pandas(frame)))
+    np.testing.assert_array_equal(X, encoder.transform(pa.Table.from_pandas(frame)))
+
+
+def test_batches_equal_whole(frame):
+    encoder = TableEncoder().fit(frame)
+    table = as_table(frame)
+    parts = [encoder.encode(table.slice(i, 37), i) for i in range(0, len(frame), 37)]
+    np.testing.assert_array_equal(np.vstack(parts), encoder.transform(frame))
+
+
+def test_missing_column_is_refused_by_name(frame):
+    encoder = TableEncoder().fit(frame)
+    with pytest.raises(InputError, match="lacks column 'shop'"):
+        encoder.transform(frame.drop(columns="shop"))
+
+
+def test_new_categories_join_the_rare_ones(frame):
+    encoder = TableEncoder().fit(frame)
+    changed = frame.assign(shop="never seen")
+    assert encoder.new_categories(as_table(changed)) == {"shop": {"never seen"}}
+    X = encoder.transform(changed)
+    names = encoder.get_feature_names_out().tolist()
+    one_hot = [j for j, name in enumerate(names) if name.startswith("shop=")]
+    assert names[one_hot[-1]] == "shop=(rare)"  # the one missing cell makes the group
+    np.testing.assert_array_equal(X[:, one_hot[-1]], 1.0)
+
+
+def test_what_is_left_out_is_told():
+    n = 60
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "good": rng.normal(size=n),
+            "constant": 1.0,
+            "empty": [None] * n,
+            "number": np.arange(n),
+            "name": [f"id-{k}" for k in range(n)],
+            "mixed": ["unknown" if k == 3 else str(rng.normal()) for k in range(n)],
+        }
+    ).assign(copy=lambda f: f.good)
+    encoder = TableEncoder().fit(frame)
+    notes = " ".join(encoder.notes_)
+    for part in (
+        "'constant' is constant",
+        "'empty' is empty",
+        "'number' numbers the rows",
+        "'name' names the rows",
+        "'copy' equals column 'good'",
+        "'unknown' as missing",
+    ):
+        assert part in notes
+    assert [c.name for c in encoder.columns_] == ["good", "mixed"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"size": ["abc"] * 300}, "holds text .'abc' in row 1. where the model needs numbers"),
+        ({"size": [np.inf] * 300}, "infinite value .row 1."),
+        ({"flag": ["maybe"] * 300}, "needs true or false"),
+        ({"when": ["no date"] * 300}, "needs dates"),
+    ],
+)
+def test_cells_of_the_wrong_kind(frame, changed, message):
+    encoder = TableEncoder().fit(frame)
+    with pytest.raises(InputError, match=message):
+        encoder.transform(frame.assign(**changed))
+
+
+def test_cells_of_another_type_but_the_same_meaning(frame):
+    encoder = TableEncoder().fit(frame)
+    as_text = frame.assign(
+        size=[None if np.isnan(v) else repr(float(v)) for v in frame["size"]],
+        flag=["True" if v else "no" for v in frame["flag"]],
+        when=frame["when"].astype(str),
+    )
+    np.testing.assert_allclose(encoder.transform(as_text), encoder.transform(frame))
+
+
+def test_cells_missing_only_at_scoring(frame):
+    complete = frame.assign(size=frame["size"].fillna(1.0), shop=frame["shop"].fillna("a"))
+    encoder = TableEncoder().fit(complete)
+    gaps = complete.assign(size=np.nan, flag=None, shop=None, when=pd.NaT, text=None)
+    X = encoder.transform(gaps)
+    assert np.isfinite(X).all()
+    np.testing.assert_allclose(X, X[:1].repeat(len(X), axis=0))
+
+
+def test_time_zones_and_names_that_are_no_text(frame):
+    encoder = TableEncoder().fit(frame)
+    zoned = frame.assign(when=frame["when"].dt.tz_localize("UTC"))
+    np.testing.assert_allclose(encoder.transform(zoned), encoder.transform(frame))
+    numbered = frame.rename(columns={"size": 7})
+    assert TableEncoder().fit(numbered).columns_[0].name == "7"
+
+
+def test_infinite_and_huge_at_fit():
+    with pytest.raises(InputError, match=r"infinite value \(row 2\)"):
+        TableEncoder().fit(pd.DataFrame({"a": [1.0, np.inf, 2.0]}))
+    huge = pd.DataFrame({"a": np.array([2**63, 2**64 - 1, 5], dtype=np.uint64)})
+    assert np.isfinite(TableEncoder().fit_transform(huge)).all()
+
+
+def test_codes_can_be_categories(frame):
+    frame = frame.assign(code=np.arange(300) % 3 * 100)
+    encoder = TableEncoder(categorical=["code"]).fit(frame)
+    assert "code=200" in encoder.get_feature_names_out()
+    # 200 and 200.0 are one category
+    X = encoder.transform(frame.assign(code=frame.code.astype(float)))
+    np.testing.assert_array_equal(X, encoder.transform(frame))
+
+
+def test_sparse_stays_sparse():
+    X = sparse.random(40, 8, density=0.4, random_state=0, format="csr")
+    out = TableEncoder().fit(X).transform(X)
+    assert sparse.issparse(out)
+    np.testing.assert_allclose(abs(out).max(axis=0).toarray().max(), 1.0)
+
+
+def test_in_a_pipeline_and_cloned(frame):
+    y = np.where(np.arange(300) < 60, (frame["size"].fillna(0) > 5), np.nan)
+    model = make_pipeline(TableEncoder(), AUCClassifierCV(prior=0.4, n_centers=10, random_state=0))
+    scores = clone(model).fit(frame, y).decision_function(frame)
+    assert scores.shape == (300,)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    numbers=st.lists(st.floats(-1e6, 1e6) | st.none(), min_size=6, max_size=20),
+    texts=st.lists(st.text(max_size=4) | st.none(), min_size=6, max_size=20),
+)
+def test_any_columns_give_finite_features_or_one_sentence(numbers, texts):
+    n = min(len(numbers), len(texts))
+    table = pa.table(
+        {"a": pa.array(numbers[:n], pa.float64()), "b": pa.array(texts[:n], pa.string())}
+    )
+    try:
+        X = TableEncoder().fit(table).transform(table)
+    except InputError:
+        return
+    assert np.isfinite(X).all()
+
+
+def leak_table():
+    rng = np.random.default_rng(0)
+    n = 200
+    y = np.full(n, np.nan)
+    y[:20], y[20:60] = 1, 0
+    return rng, n, y
+
+
+def test_leaks_are_pointed_out():
+    rng, n, y = leak_table()
+    frame = pd.DataFrame(
+        {
+            "fine": rng.normal(size=n) + np.nan_to_num(y),
+            "threshold": np.where(y == 1, 5.0, 0.0) + rng.random(n),
+            "category": np.where(y == 1, "chargeback", "other"),
+            "filled": np.where(np.isnan(y), np.nan, rng.normal(size=n)),
+            "negatives": np.where(y == 0, -3.0, 3.0) + rng.random(n),
+        }
+    )
+    encoder = TableEncoder().fit(frame)
+    found = find_leaks(as_table(frame), encoder.columns_, read_roles(y))
+    named = [next(c for c in frame.columns if f"'{c}'" in text) for text in found]
+    assert named == ["threshold", "category", "filled", "negatives"]
+
+
+def test_no_false_alarm_on_honest_columns():
+    rng, n, y = leak_table()
+    frame = pd.DataFrame({f"x{j}": rng.normal(size=n) for j in range(20)})
+    frame["shop"] = rng.choice(list("abcdef"), n)
+    encoder = TableEncoder().fit(frame)
+    assert find_leaks(as_table(frame), encoder.columns_, read_roles(y)) == []
+
+
+RNG_io_forms = np.random.default_rng(31)
+
+
+def test_a_format_may_begin_with_a_mark():
+    micros, known = parse_dates("T%Y-%m-%d", pa.array(["T2024-01-31", "2024-01-31"]))
+    assert known.tolist() == [True, False]
+    assert np.datetime64(int(micros[0]), "us") == np.datetime64("2024-01-31")
+    assert micros[1] == 0
+    encoder = TableEncoder(date_format="T%Y-%m-%d").fit(
+        pa.table({"d": ["T2024-01-31"] + ["T2024-02-01"] * 9})
+    )
+    assert encoder.columns_[0].form == "T%Y-%m-%d"
+    with pytest.raises(InputError, match="'%q' does not say how dates are written"):
+        TableEncoder(date_format="%q").fit(pa.table({"d": ["a", "b"]}))
+
+
+def test_the_default_draw_of_rows_is_that_of_seed_zero(monkeypatch):
+    monkeypatch.setattr(_encoder, "FIT_ROWS", 40)
+    table = pa.table({"x": RNG_io_forms.normal(size=500)})
+    means = [TableEncoder(**how).fit(table).encoding_.mean[0]
+             for how in ({}, {"random_state": 0}, {"random_state": 1})]  # fmt: skip
+    assert means[0] == means[1] != means[2]
+
+
+def test_a_column_that_equals_another_is_left_out_once():
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 30))
+    encoder = TableEncoder().fit(pa.table({"x": x, "z": z, "copy": x}))
+    assert [c.name for c in encoder.columns_] == ["x", "z"]
+    assert encoder.notes_ == ["Column 'copy' equals column 'x'; left out."]
+
+
+def fitted(table, label, **settings):
+    y = np.array([np.nan if v is None else v for v in table.column(label).to_pylist()])
+    features = table.drop_columns([label, "payment_id"])
+    encoder = TableEncoder().fit(features)
+    X = encoder.transform(features)
+    ranker = AUCClassifierCV(prior=0.2, n_centers=12, etas=(0.0, 0.5), random_state=0, **settings)
+    ranker.fit(X, y)
+    card = {"label": label, "ids": ["payment_id"], "note": "é"}
+    return TableModel.from_fitted(encoder, ranker, X, card), ranker, X
+
+
+@pytest.fixture(scope="module")
+def payments():
+    return make_payments(400, labelled=60, share=0.2, seed=3)[0]
+
+
+@pytest.fixture(scope="module")
+def model(payments):
+    return fitted(payments, "is_fraud")[0]
+
+
+def test_percentiles_are_the_share_below(model, payments):
+    scores = model.score(payments)
+    percent = model.percentile(scores)
+    expected = [(scores < s).mean() * 100 for s in scores]
+    # quantiles at 1,001 points of 400 rows: within one row
+    np.testing.assert_allclose(percent, expected, atol=100 / 400 + 0.1)
+
+
+def test_formats_of_dates_by_column():
+    table = pa.table({"d": ["01/02/2024", "03/04/2024"] * 3, "e": ["01/02/2024", "05/06/2024"] * 3})
+    both = TableEncoder(date_format={"d": "day-first", "e": "month-first"}).fit(table)
+    assert {c.name: c.form for c in both.columns_} == {"d": "dmy", "e": "mdy"}
+    all_alike = TableEncoder(date_format="day-first").fit(table)
+    assert {c.name: c.form for c in all_alike.columns_} == {"d": "dmy", "e": "dmy"}
+    named = TableEncoder(("k",)).fit(pa.table({"k": [1, 2, 3] * 9, "n": [1, 2, 4] * 9}))
+    assert {c.name: c.kind for c in named.columns_} == {"k": "category", "n": "number"}
+
+
+def test_rows_of_a_long_table_are_drawn_once_each(monkeypatch):
+    """40 of 41 rows: the mean is that of all but one."""
+    monkeypatch.setattr(_encoder, "FIT_ROWS", 40)
+    values = np.random.default_rng(0).normal(size=41) ** 3
+    for seed in range(5):
+        mean = TableEncoder(random_state=seed).fit(pa.table({"x": values})).encoding_.mean[0]
+        assert np.isclose((values.sum() - values) / 40, mean).sum() == 1
+
+
+class Ranker_io_rare:
+    threshold_, basis_, coef_ = 0.0, IdentityBasis.from_parts(2), np.array([1.0, -2.0])
+
+
+class Parted:
+    """A table in parts, as files have it: record batches, each with its name."""
+
+    name = "rows of mine"
+
+    def __init__(self, table, rows):
+        self.table, self.rows, self.schema = table, rows, table.schema
+
+    def select(self, columns):
+        return Parted(self.table.select(columns), self.rows)
+
+    def batches(self):
+        first = 0
+        for k, part in enumerate(self.table.to_batches(max_chunksize=self.rows)):
+            yield Batch(part, f"part {k}", first)
+            first += part.num_rows
+
+
+def test_a_source_is_scored_as_the_table(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pa.table({"a": rng.normal(size=50), "b": rng.normal(size=50), "i": np.arange(50) * 3})
+    features = table.select(["a", "b"])
+    encoder = TableEncoder().fit(features)
+    X = encoder.transform(features)
+    model = TableModel.from_fitted(encoder, Ranker_io_rare(), X, {"ids": ["i"], "label": None})
+    summary = score_file(model, Parted(table, 7), tmp_path / "out.csv")
+    found = read_table(tmp_path / "out.csv")
+    assert found.column_names == ["i", "score", "percentile"]
+    np.testing.assert_allclose(found.column("score").to_numpy(), model.score(features))
+    assert found.column("i").to_pylist() == (np.arange(50) * 3).tolist()
+    assert (summary.n_rows, summary.kept) == (50, ("i",))
+    words = pa.table({"a": ["1"] * 9 + ["oops"], "b": [1.0] * 10, "i": np.arange(10)})
+    with pytest.raises(InputError, match=r"'part 2': Column 'a'.*'oops' in row 10\)"):
+        score_file(model, Parted(words, 4), tmp_path / "o.csv")
+    with pytest.raises(InputError, match="'rows of mine' has a header but no rows"):
+        score_file(model, Parted(table.slice(0, 0), 4), tmp_path / "o.csv")
+
+
+RNG_io_scoring = np.random.default_rng(12)
+
+
+N = 90
+
+
+class Ranker_io_scoring:
+    threshold_ = 0.5
+
+    def __init__(self, width):
+        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.arange(1.0, width + 1)
+
+
+def model_of(table, card=None):
+    encoder = TableEncoder().fit(table)
+    X = encoder.transform(table)
+    return TableModel.from_fitted(encoder, Ranker_io_scoring(X.shape[1]), X, card)
+
+
+@pytest.fixture
+def table():
+    return pa.table(
+        {"a": RNG_io_scoring.normal(size=N).round(3), "b": RNG_io_scoring.integers(0, 9, N)}
+    )
+
+
+def test_a_model_of_a_table_does_not_score_a_matrix(table, tmp_path):
+    path = tmp_path / "t.libsvm"
+    path.write_text("1 1:1\n0 2:1\n")
+    with pytest.raises(InputError, match="fitted on a table with named columns"):
+        score_file(model_of(table), path, tmp_path / "out.csv")
+    X = sparse.csr_matrix([[1.0, 0], [0, 1.0], [3.0, 2.0]])
+    encoder = TableEncoder().fit(X)
+    thin = TableModel.from_fitted(encoder, Ranker_io_scoring(2), encoder.transform(X))
+    score_file(thin, path, tmp_path / "out.csv")
+    scores = read_table(tmp_path / "out.csv").column("score").to_numpy()
+    np.testing.assert_allclose(scores, thin.score(sparse.csr_matrix([[1.0, 0], [0, 1.0]])))
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="fitted on a LIBSVM file"):
+        score_file(thin, tmp_path / "t.parquet", tmp_path / "out.csv")
+    ((reason,),) = thin.reasons(encoder.transform(X[[2]]), 1)
+    assert reason.column == "feature 2"  # 2 * 1 against 1 * 1
+    assert reason.effect == pytest.approx(2.0)
+    ((only,),) = thin.reasons(encoder.transform(X[[2]]), 1, ["feature 1"])
+    assert only.column == "feature 1"
+
+
+RNG_io_stored = np.random.default_rng(17)
+
+
+def words(n_levels, n=132):
+    return [f"w{'x' * (k % n_levels)}" for k in range(n)]
+
+
+@pytest.mark.parametrize("n_levels", [2, 9, 10, 11, 12])
+def test_trees_take_ten_categories_apart_and_number_more(n_levels):
+    table = pa.table({"w": words(n_levels), "x": RNG_io_stored.normal(size=132)})
+    encoder = TableEncoder().fit(table)
+    trees, kernels = (encoder.transform(table, view=view) for view in ("trees", "kernels"))
+    names = sorted(set(words(n_levels)))
+    one_hot = np.array(words(n_levels))[:, None] == names
+    np.testing.assert_array_equal(kernels[:, 1:], one_hot)
+    few = n_levels <= 10
+    assert encoder.encoding_.same_for_trees is few
+    np.testing.assert_array_equal(trees[:, 0], table.column("x"))
+    if few:
+        np.testing.assert_array_equal(trees[:, 1:], one_hot)
+        assert encoder.get_feature_names_out(view="trees")[1:].tolist() == [f"w={w}" for w in names]
+    else:
+        assert trees.shape == (132, 2)
+        assert encoder.get_feature_names_out(view="trees").tolist() == ["x", "w code"]
+        np.testing.assert_array_equal(trees[:, 1], one_hot.argmax(axis=1))
+
+
+def test_views_differ_where_a_cell_is_missing():
+    for gap, same in ((None, False), (1.5, True)):
+        table = pa.table({"x": [gap, 1.0, 2.0, 4.0], "w": ["a", "b"] * 2})
+        assert TableEncoder().fit(table).encoding_.same_for_trees is same
+
+
+def test_three_lists_of_categories_come_back():
+    """Frequencies differ, so that each list has ranks of its own."""
+    draws = {
+        name: RNG_io_stored.choice(words(14)[:14], 400, p=RNG_io_stored.dirichlet(np.ones(14)))
+        for name in "abc"
+    }
+    table = pa.table(draws)
+    encoder = TableEncoder().fit(table)
+    again = TableEncoder.from_spec(encoder.spec(), encoder.arrays())
+    for view in ("kernels", "trees"):
+        X = encoder.transform(table, view=view)
+        np.testing.assert_array_equal(again.transform(table, view=view), X)
+    for name, codes in zip("abc", X.T, strict=True):
+        sizes = [(codes == code).sum() for code in range(int(codes.max()))]
+        assert sizes == sorted(sizes, reverse=True)
+        assert set(draws[name][codes == 0]) == {max(set(draws[name]), key=list(draws[name]).count)}
+
+
+def test_rare_categories_are_not_new():
+    table = pa.table({"w": [*"aabbc" * 4, "r"], "x": RNG_io_stored.normal(size=21)})
+    encoder = TableEncoder().fit(table)
+    assert encoder.spec()["rare"] == [["r"]]
+    assert encoder.new_categories(table) == {}
+    assert encoder.new_categories(pa.table({"w": ["a", "r", "s"]})) == {"w": {"s"}}
+
+
+def test_sparse_columns_without_a_value_have_scale_one():
+    X = sparse.csr_matrix([[0, -4.0, 0.25], [0, 2.0, 0], [0, 0, 0.5]])
+    assert TableEncoder().fit(X).arrays()["scale"].tolist() == [1.0, 4.0, 0.5]
+
+
+class Ranker_io_stored:
+    """The sum of the encoded columns, less 1/2."""
+
+    threshold_ = 0.5
+
+    def __init__(self, width):
+        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.ones(width)
+
+
+@pytest.fixture
+def fitted_io_stored():
+    columns = {f"c{j}": RNG_io_stored.normal(size=60) for j in range(4)}
+    columns["d"] = [
+        dt.date(2024, 1, 1) + dt.timedelta(days=int(k)) for k in RNG_io_stored.integers(0, 99, 60)
+    ]
+    table = pa.table(columns)
+    encoder = TableEncoder().fit(table)
+    X = encoder.transform(table)
+    return TableModel.from_fitted(encoder, Ranker_io_stored(X.shape[1]), X, {}), table, X
+
+
+def test_three_reasons_unless_asked_for_more(fitted_io_stored):
+    model, _, X = fitted_io_stored
+    assert [len(row) for row in model.reasons(X[:2])] == [3, 3]
+    (row,) = model.reasons(X[:1], 5)
+    effects = [abs(reason.effect) for reason in row]
+    assert effects == sorted(effects, reverse=True)
+    assert {reason.column for reason in row} == {"c0", "c1", "c2", "c3", "d"}
+
+
+def test_a_model_shows_what_its_card_says(fitted_io_stored):
+    model, _, _ = fitted_io_stored
+    assert dict(model._shown()) == {
+        "columns": ("c0", "c1", "c2", "c3", "d"), "scorer": "LinearScorer", "threshold": 0.5
+    }  # fmt: skip
+    model.card = {"auc": {"value": 0.75}, "label": "y", "created": "today"}
+    shown = dict(model._shown())
+    assert (shown["auc"], shown["label"], shown["created"]) == (0.75, "y", "today")

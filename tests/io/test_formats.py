@@ -1,0 +1,346 @@
+"""Tests of io/formats."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import gzip
+import io
+import lzma
+import os
+import select
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import zipfile
+import zlib
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from pnuauc.exceptions import InputError
+from pnuauc.io import (
+    ReadOptions,
+    read_table,
+)
+from pnuauc.io.formats import CsvReader, Source, detect_format, find_source, spooled, told
+from tests.typed_tables import (
+    write_csv,
+    write_excel,
+    write_lines,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a.csv", "csv"), ("a.CSV.GZ", "csv"), ("a.b.tsv", "tsv"), ("a.zip", "zip"),
+     ("a.json", "jsonl"),
+     ("a.csv.zip", "csv"), ("a.xlsm", "excel"), ("a.svm.bz2", "libsvm")],
+)  # fmt: skip
+def test_formats_by_ending(name, kind):
+    assert detect_format(name) == kind
+    assert detect_format(name, ReadOptions(format="tsv")) == "tsv"
+    with pytest.raises(InputError, match="no format 'xml'"):
+        detect_format(name, ReadOptions(format="xml"))
+    with pytest.raises(InputError, match="not an ending that names a format"):
+        detect_format("a.gz.dat")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "encoding"),
+    [
+        (b"\xff\xfea\0", {}, "utf-16"), (b"\xfe\xff\0a", {}, "utf-16"), (b"abc", {}, "utf8"),
+        (b"\xff\xfe\0\0a\0\0\0", {}, "utf-32"), (b"abc", {"encoding": "latin-1"}, "latin-1"),
+        (b"\xff\xfea\0", {"encoding": "latin-1"}, "latin-1"),
+        (b"abc", {"encoding": "UTF-8"}, "utf8"),
+        (b"a" * 700 + b"\0" * 300, {}, "utf8"), (b"a" * 699 + b"\0" * 301, {}, None),
+    ],
+)  # fmt: skip
+def test_encodings_by_their_mark(tmp_path, content, options, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    source = find_source(path, ReadOptions(**options))
+    if encoding is None:
+        with pytest.raises(InputError, match="UTF-16 text without a mark"):
+            source.encoding(source.head())
+    else:
+        assert source.encoding(source.head()) == encoding
+    assert source.head(2) == content[:2]
+
+
+def test_pipes_are_copied_and_files_are_not(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+    with spooled(path) as (where, options):
+        assert (where, options) == (path, ReadOptions())
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(b"a\tb\n1\t2\n" * 3))
+    writer.start()
+    with spooled(pipe, ReadOptions(format="tsv")) as (where, options):
+        assert where.read_bytes() == b"a\tb\n1\t2\n" * 3
+        assert (options.format, options.name) == ("tsv", str(pipe))
+    writer.join()
+    assert not where.exists()
+
+
+def packed(path, data):
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("__MACOSX/._t.csv", "junk")
+            archive.writestr("folder/t.csv", data)
+        return
+    pack = {
+        ".gz": gzip.compress,
+        ".bz2": bz2.compress,
+        ".xz": lzma.compress,
+        ".zst": lambda text: pa.compress(text, "zstd", asbytes=True),
+    }
+    path.write_bytes(pack[path.suffix](data))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow", "t.jsonl", "t.csv.gz", "t.xlsx"])
+def test_standard_input_is_known_by_its_content(tmp_path, monkeypatch, name):
+    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    path = tmp_path / name
+    if name.endswith(".gz"):
+        packed(path, b"a,b\n1,x\n2,y\n")
+    else:
+        write = {".csv": write_csv, ".jsonl": write_lines, ".xlsx": write_excel,
+                 ".parquet": lambda t, p: pa.parquet.write_table(t, p),
+                 ".arrow": lambda t, p: pa.feather.write_feather(t, p)}  # fmt: skip
+        write[path.suffix](table, path)
+    with path.open("rb") as stream:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+        with spooled("-") as (copy, options):
+            assert read_table(copy, options).to_pydict() == table.to_pydict()
+        assert options.name == "standard input"
+
+
+def csv(tmp_path, text, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "utf-8-sig"])
+def test_texts_of_other_encodings(tmp_path, encoding):
+    path = csv(tmp_path, "ä;b\nü;1\n".encode(encoding))
+    options = ReadOptions(encoding="latin-1") if encoding == "latin-1" else None
+    assert read_table(path, options).to_pydict() == {"ä": ["ü"], "b": [1]}
+    reader = CsvReader(find_source(path, options))
+    assert (reader.delimiter, reader.names()) == (";", ["ä", "b"])
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file and gives its path."""
+
+    def write(content, name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(("blanks", "page"), [(195, True), (196, False)])
+def test_a_web_page_is_known_by_its_first_200_bytes(file, blanks, page):
+    path = file(b" " * blanks + b"<html>\n1\n")
+    if page:
+        with pytest.raises(InputError, match="a web page or XML"):
+            find_source(path)
+    else:
+        assert find_source(path).kind == "csv"
+
+
+def test_zeros_are_counted_in_the_first_thousand_bytes(file):
+    source = find_source(file(b"a" * 700 + b"\0" * 400))
+    assert source.encoding(source.head()) == "utf8"
+    source = find_source(file(b"a" * 699 + b"\0" * 400))
+    with pytest.raises(InputError, match="UTF-16 text without a mark"):
+        source.encoding(source.head())
+
+
+def test_a_delimiter_is_one_character(file):
+    path = file("a;b\n1;2\n")
+    assert CsvReader(find_source(path, ReadOptions(delimiter=";"))).names() == ["a", "b"]
+    assert CsvReader(find_source(path, ReadOptions(delimiter=","))).names() == ["a;b"]
+    with pytest.raises(InputError, match="must be one character, got ';;'"):
+        CsvReader(find_source(path, ReadOptions(delimiter=";;")))
+    tabbed = file("a,b\tc\n1,2\t3\n", "t.tsv")
+    assert CsvReader(find_source(tabbed)).names() == ["a,b", "c"]
+
+
+def piped(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    return spooled("-")
+
+
+@pytest.mark.parametrize(("blanks", "kind"), [(511, "jsonl"), (512, "csv")])
+def test_what_is_piped_is_known_by_its_first_512_bytes(monkeypatch, blanks, kind):
+    with piped(monkeypatch, b" " * blanks + b'{"a": 1}\n') as (path, options):
+        assert (options.format, options.name) == (kind, "standard input")
+        assert path.parent.name.startswith("pnuauc-")
+        assert path.stat().st_size == blanks + 9
+
+
+def test_what_does_not_end_is_not_copied_until_the_disk_is_full(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    free = iter([100, 100, 4])
+    usage = lambda _: SimpleNamespace(total=100, free=next(free))  # noqa: E731
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    with (
+        pytest.raises(InputError, match="does not end before the temporary folder is nearly full"),
+        piped(monkeypatch, bytes(65 * 2**20)),
+    ):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_device_is_no_table():
+    with pytest.raises(InputError, match="is a pipe or device"), spooled("/dev/zero") as (path, _):
+        find_source(path, ReadOptions(format="csv"))
+
+
+def test_copies_of_killed_processes_are_removed_after_a_day(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("pnuauc-input-old", "pnuauc-input-new", "others-old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "input").write_text("x")
+        if name.endswith("old"):
+            os.utime(tmp_path / name, (0, 0))
+    with piped(monkeypatch, b"a\n1\n"):
+        pass
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["others-old", "pnuauc-input-new"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_line_ends_of_csv(tmp_path, end):
+    (tmp_path / "t.csv").write_bytes(end.join(["a,b", "1,x", '2,"y z"', ""]).encode())
+    assert read_table(tmp_path / "t.csv").to_pydict() == {"a": [1, 2], "b": ["x", "y z"]}
+
+
+def test_a_file_name_need_not_be_text(tmp_path):
+    name = os.fsdecode(b"b\xffad.csv")
+    try:
+        (tmp_path / name).write_text("a\n1\n")
+    except OSError:
+        pytest.skip("a file system of UTF-8 names only")
+    assert read_table(tmp_path / name).to_pydict() == {"a": [1]}
+
+
+def test_a_pipe_keeps_the_name_that_was_given(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"a\n1\n",))
+    writer.start()
+    with spooled(tmp_path / "pipe", ReadOptions(name="mine")) as (_, options):
+        assert (options.name, options.format) == ("mine", "csv")
+    writer.join()
+
+
+def test_a_slow_writer_is_waited_for(tmp_path):
+    """The second half comes a moment after the first."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write():
+        with pipe.open("wb", buffering=0) as stream:
+            for part in (b"a,b\n1,2\n", b"3,4\n"):
+                stream.write(part)
+                time.sleep(0.1)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with spooled(pipe) as (path, options):
+        assert read_table(path, options).to_pydict() == {"a": [1, 3], "b": [2, 4]}
+    writer.join()
+
+
+def test_a_pipe_that_stays_silent_is_given_ten_seconds(tmp_path, monkeypatch):
+    waited = []
+    monkeypatch.setattr(select, "select", lambda *given: waited.append(given[-1]) or ([], [], []))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="no program writes to"), spooled(tmp_path / "pipe"):
+        pass
+    assert waited == [10.0]
+
+
+@pytest.mark.parametrize("stdin", [None, SimpleNamespace(isatty=lambda: True)])
+def test_a_terminal_or_nothing_is_no_table(monkeypatch, stdin):
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(InputError, match="Nothing comes through standard input"), spooled("-"):
+        pass
+
+
+def source_at(path, **options):
+    return Source(path, "csv", ReadOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "about"),
+    [
+        (LookupError("unknown encoding: x"), "Unknown encoding 'latin-9'; try", "encoding"),
+        (UnicodeError("'utf-8' codec can't"), "is not UTF-8 text", "encoding"),
+        (pa.ArrowInvalid("invalid UTF8 data"), "is not UTF-8 text", "encoding"),
+        (pa.ArrowInvalid("Expected 3 columns, got 2: x"), "rows of unequal length", "delimiter"),
+        (pa.ArrowInvalid("Empty CSV file"), "is empty: it has no header", None),
+        (pa.ArrowInvalid("cannot infer types"), "is empty: it has no header", None),
+        (pa.ArrowInvalid("Expected 3.\nmore"), r"cannot be read as CSV \(Expected 3\)", None),
+        (pa.ArrowInvalid(""), r"cannot be read as CSV \(unreadable\)", None),
+        (OSError("no reason"), r"cannot be read as CSV \(no reason\)", None),
+        (OSError(errno.EINVAL, "beyond"), "cannot be read as CSV", None),
+        (zipfile.BadZipFile("bad"), "cannot be read as CSV", None),
+        (zlib.error("bad"), "cannot be read as CSV", None),
+        (lzma.LZMAError("bad"), "cannot be read as CSV", None),
+        (EOFError("cut"), "cannot be read as CSV", None),
+        (MemoryError(), "needs more memory than there is", None),
+        (InputError("as it is"), "as it is", None),
+    ],
+)  # fmt: skip
+def test_what_a_reader_says_becomes_a_sentence(tmp_path, error, message, about):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+    with (
+        pytest.raises(InputError, match=message) as caught,
+        told(source_at(path, encoding="latin-9")),
+    ):
+        raise error
+    assert caught.value.about == about
+
+
+def test_what_the_system_says_of_a_file_that_is_there_is_handed_on(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+    with pytest.raises(PermissionError), told(source_at(path)):
+        raise PermissionError(errno.EACCES, "not yours")
+    path.unlink()
+    with pytest.raises(InputError, match="cannot be read"), told(source_at(path)):
+        raise FileNotFoundError(errno.ENOENT, "gone")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.dat", b"PAR1", r"is a Parquet file; name it with the ending \.parquet\."),
+        ("t.dat", b"%PDF", r"is a PDF\."), ("t.dat", b"a,b", "'.dat' is not an ending that"),
+        ("t", b"a,b", "has no ending that names a format"),
+        ("t.csv", b"\x1f\x8b", r"read as CSV, but it is compressed by gzip; name it.*\.gz\."),
+        ("t.csv", b"  <!DOCTYPE html>", "it is a web page or XML"),
+        ("t.csv", b" " * 190 + b"<html>", "it is a web page or XML"),
+        ("t.parquet", b"BZh9", r"named as Parquet, but it is compressed by bzip2\?"),
+        ("t.parquet", b"a,b\n", "but its content is not; is it CSV under a wrong name"),
+        ("t.xlsx", b"a,b\n", "named as Excel, but its content is not"),
+        ("t.csv", b"", "is empty"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_what_it_says(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        find_source(path)

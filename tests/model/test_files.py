@@ -1,0 +1,437 @@
+"""Tests of model/files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import re
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from attack.containers import join, sealed, split
+from attack.models import HOSTILE, bent_model, places
+from pnuauc import AUCClassifierCV
+from pnuauc.core.basis import IdentityBasis, MultiscaleBasis
+from pnuauc.exceptions import InputError, ModelFileError
+from pnuauc.io import (
+    TableEncoder,
+    TableModel,
+    load_model,
+    save_model,
+)
+from pnuauc.io.container import write_container
+from pnuauc.model.files import open_model, write_model
+from pnuauc.model.model import LinearScorer
+from pnuauc.study import make_payments
+
+
+class Ranker:
+    threshold_, basis_, coef_ = 0.0, IdentityBasis.from_parts(1), np.ones(1)
+
+
+@pytest.fixture
+def model():
+    table = pa.table({"x": [1.0, 2.0, 4.0]})
+    encoder = TableEncoder().fit(table)
+    return TableModel.from_fitted(encoder, Ranker(), encoder.transform(table))
+
+
+def stored(model, path, **manifest):
+    """Write the model, with parts of its manifest replaced."""
+    stream = io.BytesIO()
+    write_model(model, stream)
+    data = stream.getvalue()
+    length = int.from_bytes(data[12:16], "little")
+    written = json.loads(data[16 : 16 + length])
+    declared, start, arrays = written.pop("arrays"), 16 + length, {}
+    for item in declared:
+        kind = np.dtype(item["dtype"])
+        n = int(np.prod(item["shape"]))
+        arrays[item["name"]] = np.frombuffer(data, kind, n, start).reshape(item["shape"])
+        start += -(-n * kind.itemsize // 8) * 8
+    with path.open("wb") as target:
+        write_container(target, {**written, **manifest}, arrays)
+    return path
+
+
+def test_quantiles_may_be_equal_and_may_not_fall(tmp_path, model):
+    model.quantiles = np.array([0.0, 1.0, 1.0, 2.0])
+    assert load_model(stored(model, tmp_path / "m")).percentile(np.array([1.5]))[0] > 60
+    model.quantiles = np.array([0.0, 1.0, 0.9, 2.0])
+    with pytest.raises(ModelFileError, match="quantiles"):
+        load_model(stored(model, tmp_path / "m"))
+
+
+def test_what_could_not_be_read_back_is_not_written(tmp_path, model):
+    """Limits of the reader are limits of the writer."""
+    centers = np.zeros((1, 1))
+    for n, fits in ((100, True), (101, False)):
+        basis = MultiscaleBasis.from_parts(centers, 1.0 + np.arange(n))
+        model.scorer = LinearScorer(basis, np.ones(n))
+        if fits:
+            save_model(model, tmp_path / "m")
+            assert len(load_model(tmp_path / "m").scorer.coef) == n
+            continue
+        before = (tmp_path / "m").read_bytes()
+        with pytest.raises(ModelFileError, match="longer than any fit"):
+            save_model(model, tmp_path / "m")
+        assert (tmp_path / "m").read_bytes() == before
+
+
+def test_a_long_command_is_cut(tmp_path, model):
+    model.card = {"command": "pnuauc fit " + "x.csv " * 10_000}
+    save_model(model, tmp_path / "m")
+    assert load_model(tmp_path / "m").card["command"].endswith(" ...")
+
+
+def test_at_most_a_hundred_libraries_each_with_a_version(tmp_path, model):
+    names = {f"l{k}": "1" for k in range(100)}
+    assert load_model(stored(model, tmp_path / "m", libraries=names)).threshold == 0.0
+    for wrong in ({**names, "more": "1"}, {"l": 1}, {"l": "1", "m": None}):
+        with pytest.raises(ModelFileError, match="libraries"):
+            load_model(stored(model, tmp_path / "m", libraries=wrong))
+
+
+def fitted(table, label, **settings):
+    y = np.array([np.nan if v is None else v for v in table.column(label).to_pylist()])
+    features = table.drop_columns([label, "payment_id"])
+    encoder = TableEncoder().fit(features)
+    X = encoder.transform(features)
+    ranker = AUCClassifierCV(prior=0.2, n_centers=12, etas=(0.0, 0.5), random_state=0, **settings)
+    ranker.fit(X, y)
+    card = {"label": label, "ids": ["payment_id"], "note": "é"}
+    return TableModel.from_fitted(encoder, ranker, X, card), ranker, X
+
+
+@pytest.fixture(scope="module")
+def payments():
+    return make_payments(400, labelled=60, share=0.2, seed=3)[0]
+
+
+@pytest.fixture(scope="module")
+def model_io_model(payments):
+    return fitted(payments, "is_fraud")[0]
+
+
+@pytest.fixture(scope="module")
+def model_bytes(model_io_model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.pnuauc"
+    save_model(model_io_model, path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("basis", ["gaussian", "linear", "identity"])
+def test_scores_survive_the_file(payments, tmp_path, basis):
+    model_io_model, ranker, X = fitted(payments, "is_fraud", basis=basis)
+    np.testing.assert_allclose(
+        model_io_model.score(payments), ranker.decision_function(X), atol=1e-12
+    )
+    save_model(model_io_model, tmp_path / "m.pnuauc")
+    loaded = load_model(tmp_path / "m.pnuauc")
+    np.testing.assert_array_equal(loaded.score(payments), model_io_model.score(payments))
+    assert loaded.card == model_io_model.card
+    manifest = open_model(tmp_path / "m.pnuauc")[1]
+    assert {"numpy", "scikit-learn", "pnuauc", "python"} <= set(manifest["libraries"])
+
+
+def test_text_columns_survive(payments, tmp_path):
+    texts = [f"word {i} and {i % 7}" for i in range(len(payments))]
+    table = payments.append_column("text", [texts])
+    model_io_model, _, _ = fitted(table, "is_fraud")
+    assert "text" in {column.kind for column in model_io_model.encoder.columns_}
+    save_model(model_io_model, tmp_path / "m.pnuauc")
+    loaded = load_model(tmp_path / "m.pnuauc")
+    np.testing.assert_array_equal(loaded.score(table), model_io_model.score(table))
+    assert loaded.encoder.columns_ == model_io_model.encoder.columns_
+    assert loaded.encoder.groups_ == model_io_model.encoder.groups_
+
+
+def test_sparse_model_survives(tmp_path):
+    rng = np.random.default_rng(0)
+    X = sparse.csr_matrix(rng.random((80, 10)) * (rng.random((80, 10)) < 0.5))
+    y = np.where(np.arange(80) < 30, np.arange(80) % 2, np.nan)
+    encoder = TableEncoder().fit(X)
+    ranker = AUCClassifierCV(prior=0.5, n_centers=10, etas=(0.0,), random_state=0)
+    ranker.fit(encoder.transform(X), y)
+    model_io_model = TableModel.from_fitted(encoder, ranker, encoder.transform(X))
+    save_model(model_io_model, tmp_path / "m.pnuauc")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "m.pnuauc").score(X), model_io_model.score(X)
+    )
+
+
+def rewritten(data, change):
+    """A model file with a right checksum after ``change``: a stranger's, not damage."""
+    manifest, arrays = split(data)
+    change(manifest, arrays)
+    return join(manifest, arrays)
+
+
+def refused(tmp_path, data, message):
+    path = tmp_path / "bad.pnuauc"
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load_model(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_rewriting_itself_changes_nothing(tmp_path, model_bytes, model_io_model, payments):
+    path = tmp_path / "same.pnuauc"
+    path.write_bytes(rewritten(model_bytes, lambda manifest, arrays: None))
+    np.testing.assert_array_equal(load_model(path).score(payments), model_io_model.score(payments))
+
+
+def test_other_formats(tmp_path, model_bytes):
+    newer = sealed(b"{}", version=99)
+    refused(tmp_path, newer, "format version 99, this pnuauc reads 2: update")
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("manifest.json", json.dumps({"format": "pnuauc-model", "version": 1}))
+        archive.writestr("encoder.skops", b"x")
+    refused(tmp_path, out.getvalue(), "format 1 .* fit it again")
+
+
+def bend(path, value):
+    """A change that sets one place of the manifest."""
+
+    def change(manifest, arrays):
+        at = manifest
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = value
+
+    return change
+
+
+def resize(name, function):
+    """A change that replaces one array."""
+
+    def change(manifest, arrays):
+        arrays[name] = function(arrays[name])
+
+    return change
+
+
+def without(name):
+    return lambda manifest, arrays: arrays.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (bend(["encoder", "kind"], "pickle"), "no encoding of kind 'pickle'"),
+        (bend(["encoder", "kind"], "sparse"), "holds what pnuauc does not write there"),
+        (bend(["encoder", "n_features"], 10**12), "holds what pnuauc does not write there"),
+        (bend(["encoder", "columns"], []), "needs columns"),
+        (bend(["encoder", "columns", 0, "kind"], "pickle"), "unknown kind of column 'pickle'"),
+        (
+            bend(["encoder", "columns", 0, "kind"], "text"),
+            "fit together|the columns need|is not written",
+        ),
+        (bend(["encoder", "columns", 0, "name"], "shop"), "each name once"),
+        (bend(["encoder", "columns"], "nonsense"), "columns must be a list"),
+        (bend(["encoder", "columns", 0, "more"], 1), "a column needs name, kind and type"),
+        (bend(["encoder", "levels"], [["a"]]), "do not fit together"),
+        (bend(["encoder", "levels", 0], ["a", "a"]), "must differ|do not fit"),
+        (bend(["encoder", "levels", 0], [1]), "must be lists of texts"),
+        (bend(["encoder", "rare", 0], ["a"] * 2), "must differ"),
+        (lambda m, a: m["encoder"].pop("rare"), "rare must be a list"),
+        (lambda m, a: a.update({"encoder/more": np.zeros(1)}), "pnuauc does not write there"),
+        (bend(["scorer", "kind"], "functools.partial"), "kind of its scorer is not one"),
+        (bend(["scorer", "basis"], "identity"), "coefficients for"),
+        (bend(["scorer", "basis"], ["gaussian"]), "wrong type"),
+        (bend(["threshold"], True), "wrong type"),
+        (bend(["card"], None), "wrong type"),
+        (bend(["card", "ids"], [1]), "label and the ids"),
+        (bend(["card", "label"], "amount"), "calls a feature the label"),
+        (bend(["card", "table"], {"n_encoded": 3}), "count columns differently"),
+        (bend(["version"], 1), "version of its model is outside"),
+        (bend(["more"], 1), "'more', which pnuauc does not write"),
+        (lambda m, a: a.update(more=np.zeros(1)), "'more', which pnuauc does not write"),
+        (without("quantiles"), "lacks the array quantiles"),
+        (without("scorer/coef"), "lacks the array coef"),
+        (resize("scorer/coef", lambda v: v[:-1]), "coefficients for"),
+        (resize("scorer/coef", lambda v: v.astype(np.uint8)), "coef of its scorer is of the wrong"),
+        (resize("scorer/coef", lambda v: v * np.nan), "not finite"),
+        (resize("scorer/centers", lambda v: v[:, 1:]), "centers of its scorer is of the wrong"),
+        (resize("scorer/centers", lambda v: v[:0]), "no centres"),
+        (resize("scorer/widths", lambda v: -v), "widths are not positive"),
+        (resize("scorer/widths", lambda v: v * 1e300), "widths are too large"),
+        (resize("quantiles", lambda v: v[::-1]), "quantiles of its scores are out of order"),
+        (resize("encoder/scale", lambda v: v * 0), "scales must be positive"),
+        (resize("encoder/scale", lambda v: v[1:]), "the columns need"),
+        (resize("encoder/mean", lambda v: v[:, None]), "mean must be a vector"),
+        (resize("encoder/fill", lambda v: v.astype(np.float32)), "fill must be a vector"),
+        (resize("encoder/flagged", lambda v: v + 10**9), "flagged must be ascending"),
+        (resize("encoder/flagged", lambda v: v - 10**9), "flagged must be ascending"),
+        (resize("encoder/ranks", lambda v: v - 10**9), "ranks must number"),
+        (resize("encoder/ranks", lambda v: v[1:]), "ranks and categories do not fit"),
+    ],
+)
+def test_parts_that_contradict_each_other_are_refused(tmp_path, model_bytes, change, message):
+    refused(tmp_path, rewritten(model_bytes, change), message)
+
+
+def declare(model_bytes, **lie):
+    """The file, with one array declared otherwise than it is."""
+    manifest, arrays = split(model_bytes)
+    declared = [
+        {"name": n, "dtype": v.dtype.name, "shape": list(v.shape)} for n, v in arrays.items()
+    ]
+    declared[0] |= lie
+    return join(manifest, arrays, declared)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"dtype": "object"},
+        {"dtype": "bool"},
+        {"dtype": ["float64"]},
+        {"dtype": "float32"},
+        {"shape": [10**12]},
+        {"shape": [2**62, 4]},
+        {"shape": [0, 10**9, 10**9]},
+        {"shape": [-1]},
+        {"shape": [True]},
+        {"shape": [1.0]},
+        {"shape": [[1]]},
+        {"shape": "1001"},
+        {"shape": [1, 1, 1, 1001]},
+        {"name": "scorer/coef"},
+        {"name": 3},
+        {"offset": 0},
+    ],
+)
+def test_arrays_are_what_they_say(tmp_path, model_bytes, lie):
+    refused(tmp_path, declare(model_bytes, **lie), "arrays|array that no model|wrong shape")
+
+
+def peak(path):
+    """(bytes allocated at most while the file is refused, its sentence)."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError) as caught:
+            load_model(path)
+        return tracemalloc.get_traced_memory()[1], str(caught.value)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"[" + b"[]," * 2_000_000 + b"[]]", "more than 1,000,000 values"),
+        (b"[" + b"1," * 100_000 + b"1]", "not JSON that pnuauc writes"),
+        (b'{"a":[' + b'"ab",' * 100_000 + b'"ab"]}', "arrays"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested more than 24 deep"),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested more than 24 deep"),
+        (b'"' + b"\\\\" * 100 + b'"' + b"[" * 3000, "nested more than 24 deep"),
+        (b'{"a": ' + b"9" * 100_000 + b"}", "not JSON that pnuauc writes"),
+        (b'{"a": NaN}', "not JSON that pnuauc writes"),
+        (b'{"a": 1e999}', "not JSON that pnuauc writes"),
+        (b'{"a": 1, "a": 2}', "not JSON that pnuauc writes"),
+        (b'{"a": "\\ud800"}', "not JSON that pnuauc writes"),
+        (b'{"a": "\xff"}', "not JSON that pnuauc writes"),
+        (b"", "not JSON that pnuauc writes"),
+        (b" " * (17 * 2**20), "its manifest has .* bytes"),
+    ],
+)
+def test_manifests_are_read_within_bounds(tmp_path, text, message):
+    path = tmp_path / "bomb.pnuauc"
+    path.write_bytes(sealed(text))
+    most, sentence = peak(path)
+    assert re.search(message, sentence)
+    # Python takes some 70 bytes for a short value of 5
+    assert most < 40 * len(text) + 4 * 2**20
+
+
+def test_memory_is_bounded_by_what_the_file_holds(tmp_path, model_bytes):
+    """A header may claim what it likes: nothing is allocated that the file does not hold."""
+    for lie in ({"shape": [25_000_000]}, {"shape": [5000, 5000]}, {"shape": [2**31 - 1]}):
+        path = tmp_path / "lie.pnuauc"
+        path.write_bytes(declare(model_bytes, **lie))
+        assert peak(path)[0] < 40 * len(model_bytes) + 2**20
+
+
+def valid_or_told(path, payments):
+    """Any file is a model whose scores are numbers, or one sentence."""
+    try:
+        scores = load_model(path).score(payments)
+    except InputError as error:
+        sentence = str(error)
+    else:
+        assert np.isfinite(scores).all()
+        return
+    assert "\n" not in sentence
+
+
+def test_any_value_in_any_place(tmp_path, model_bytes, payments):
+    manifest, _ = split(model_bytes)
+    path = tmp_path / "bent.pnuauc"
+    for place in places(manifest):
+        for value in HOSTILE[:: 1 if place[0] != "card" else 5]:
+            path.write_bytes(rewritten(model_bytes, bend(place, value)))
+            valid_or_told(path, payments)
+
+
+def test_bent_files(tmp_path, model_bytes, payments):
+    """A seeded share of ``make attack``."""
+    path = tmp_path / "bent.pnuauc"
+    for seed in range(400):
+        path.write_bytes(bent_model(model_bytes, np.random.default_rng(seed)))
+        valid_or_told(path, payments)
+
+
+def test_only_regular_files_are_opened(tmp_path):
+    pipe = tmp_path / "pipe.pnuauc"
+    os.mkfifo(pipe)
+    with pytest.raises(ModelFileError, match="not a regular file"):
+        load_model(pipe)
+    with pytest.raises(ModelFileError, match="not a regular file"):
+        load_model("/dev/zero")
+
+
+def test_foreign_files(tmp_path):
+    refused(tmp_path, b"", "not a pnuauc model")
+    refused(tmp_path, b"\x89PNG....", "not a pnuauc model")
+    refused(tmp_path, pickle.dumps([1]), "not a pnuauc model")
+    with pytest.raises(ModelFileError, match="no model file"):
+        load_model(tmp_path / "none.pnuauc")
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load_model("a\0b")
+    with pytest.raises(ModelFileError, match="a folder"):
+        load_model(tmp_path)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(share=st.floats(0, 0.999))
+def test_every_truncation_is_told(tmp_path, model_bytes, share):
+    cut = model_bytes[: int(share * len(model_bytes))]
+    refused(tmp_path, cut, "damaged|cut short|not a pnuauc model")
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(where=st.integers(0, 10**9), flip=st.integers(1, 255))
+def test_one_changed_byte_is_told(tmp_path, model_bytes, where, flip):
+    data = bytearray(model_bytes)
+    data[where % len(data)] ^= flip
+    refused(tmp_path, bytes(data), "damaged|cut short|not a pnuauc model|format|bytes")
+
+
+def test_scores_too_large_to_compute_are_told(tmp_path, model_bytes, payments):
+    path = tmp_path / "huge.pnuauc"
+    path.write_bytes(rewritten(model_bytes, resize("scorer/coef", lambda v: v * 0 + 1e308)))
+    with pytest.raises(InputError, match=r"not a number|too large to compute"):
+        load_model(path).score(payments)

@@ -1,0 +1,248 @@
+"""Tests of model/model."""
+
+from __future__ import annotations
+
+import datetime as dt
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from scipy import sparse
+from sklearn.preprocessing import PolynomialFeatures
+
+from pnuauc._utils.stored import Parts
+from pnuauc.core.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
+from pnuauc.exceptions import InputError, ModelFileError
+from pnuauc.io import (
+    TableEncoder,
+    TableModel,
+)
+from pnuauc.io.columns import CellError
+from pnuauc.model.model import (
+    N_QUANTILES,
+    LinearScorer,
+    cell_text,
+    encode_batch,
+    encode_views,
+    grouped_columns,
+    kernels_of,
+    read_scorer,
+    scorer_of,
+    spell_reasons,
+)
+
+RNG = np.random.default_rng(4)
+
+
+CENTERS = RNG.normal(size=(3, 4))
+
+
+THIN = sparse.csr_matrix(np.where(RNG.random((3, 4)) < 0.5, 1.0, 0.0) + np.eye(3, 4))
+
+
+def scorers():
+    yield LinearScorer(IdentityBasis.from_parts(4), RNG.normal(size=4))
+    for centers in (CENTERS, THIN):
+        yield LinearScorer(LinearKernelBasis.from_parts(centers), RNG.normal(size=3))
+        yield LinearScorer(GaussianBasis.from_parts(centers, 1.5), RNG.normal(size=3))
+        yield LinearScorer(MultiscaleBasis.from_parts(centers, [1.0, 2.0]), RNG.normal(size=6))
+
+
+@pytest.mark.parametrize("scorer", list(scorers()))
+def test_scorers_come_back_as_they_were(scorer):
+    X = RNG.normal(size=(7, 4))
+    thin = sparse.issparse(getattr(scorer.basis, "centers_", None))
+    X = sparse.csr_matrix(X) if thin else X
+    again = read_scorer(Parts(scorer.spec(), scorer.arrays()), {"kernels": 4})
+    np.testing.assert_allclose(again.score(X), scorer.score(X), rtol=1e-12)
+    for wrong in () if thin else (3, 5):  # sparse centres say no width
+        with pytest.raises(ModelFileError):
+            read_scorer(Parts(scorer.spec(), scorer.arrays()), {"kernels": wrong})
+
+
+@pytest.mark.parametrize(
+    ("widths", "good"),
+    [([1.0], True), ([1e-149], True), ([1e149], True), ([1.0, 0.0], False), ([1.0, -1.0], False),
+     ([1.0, 1e150], False), ([1e-150], False), ([], False)],
+)  # fmt: skip
+def test_widths_whose_squares_are_numbers(widths, good):
+    spec = {"kind": "linear", "basis": "gaussian", "centers": "dense"}
+    arrays = {"coef": np.ones(3 * max(1, len(widths))), "centers": CENTERS,
+              "widths": np.array(widths, dtype=float)}  # fmt: skip
+    if good:
+        assert read_scorer(Parts(spec, arrays), {"kernels": 4}).kind == "linear"
+    else:
+        with pytest.raises(ModelFileError, match="widths"):
+            read_scorer(Parts(spec, arrays), {"kernels": 4})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"centers_indptr": [0, 2, 1, 4]}, {"centers_indptr": [1, 2, 3, 4]},
+        {"centers_indptr": [0, 1, 2, 3]}, {"centers_indptr": [0]},
+        {"centers_indices": [0, 1, 2, 4]},
+        {"centers_indices": [0, 1, 2, -1]}, {"centers_indptr": [0, 1, 2, 5]},
+        {"centers_data": [1.0, 2, 3]},
+    ],
+)  # fmt: skip
+def test_sparse_centres_that_do_not_add_up(change):
+    spec = {"kind": "linear", "basis": "linear", "centers": "sparse"}
+    arrays = {"coef": np.ones(3), "centers_data": np.ones(4),
+              "centers_indptr": np.array([0, 1, 2, 4]),
+              "centers_indices": np.array([0, 1, 2, 3])}  # fmt: skip
+    made = read_scorer(Parts(spec, arrays), {"kernels": 4})
+    assert made.basis.centers_.toarray().tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1]]
+    bent = arrays | {k: np.array(v) for k, v in change.items()}
+    with pytest.raises(ModelFileError):
+        read_scorer(Parts(spec, bent), {"kernels": 4})
+
+
+class Ranker:
+    threshold_ = 0.25
+
+    def __init__(self, basis, coef):
+        self.basis_, self.coef_ = basis, coef
+
+
+def test_a_model_scores_places_and_explains():
+    """One column: the score is 2 x - 1/4, and a typical row is the mean."""
+    X = np.linspace(-2, 2, 401)[:, None]
+    encoder = TableEncoder().fit(X)
+    encoded = encoder.transform(X)
+    ranker = Ranker(IdentityBasis.from_parts(1), np.array([2.0]))
+    model = TableModel.from_fitted(encoder, ranker, encoded, {"label": "y"})
+    scores = 2.0 * encoded[:, 0] - 0.25
+    np.testing.assert_allclose(model.score(X), scores)
+    np.testing.assert_allclose(model.percentile(scores), np.linspace(0, 100, 401), atol=1e-9)
+    assert model.percentile(np.array([-99.0, 99.0])).tolist() == [0.0, 100.0]
+    assert model.probability(scores) is None
+    assert model.card == {"label": "y"}
+    ((reason,),) = model.reasons(encoded[[400]], 1)
+    assert reason.column == "x0"
+    assert reason.effect == pytest.approx(2.0 * (encoded[400, 0] - encoded.mean()))
+    assert grouped_columns(encoder, ("kernels", "trees")) == {"x0": [0, 1]}
+    with pytest.raises(InputError, match="score of row 2 is too large"):
+        model.score_encoded(np.array([[1.0], [1e308 * 1.7]]))
+
+
+def test_reasons_in_words():
+    class Given:
+        def __init__(self, column, value, effect, words=()):
+            self.column, self.value, self.effect, self.words = column, value, effect, words
+
+    told = spell_reasons([Given("a", 0.1, 1.234), Given("b", 0.2, -0.5)], {"a": "x", "b": None}.get)
+    assert told == "a = x (+1.2), b = (missing) (-0.5)"
+    assert spell_reasons([Given("feature 3", 0.25, 2.0)], None) == "feature 3 = 0.25 (+2)"
+    assert spell_reasons([Given("note", 9, 1.0, ("fit", "tear"))], None) == "note: fit, tear (+1)"
+    assert [cell_text(v) for v in (None, 1 / 3, 7, "x")] == ["", "0.333333", "7", "x"]
+
+
+def test_linear_scorers_keep_the_order_of_their_columns():
+    scorer = LinearScorer(IdentityBasis.from_parts(3), np.array([1.0, 10.0, 100.0]))
+    again = read_scorer(Parts(scorer.spec(), scorer.arrays()), {"kernels": 3})
+    assert again.score(np.eye(3)).tolist() == [1.0, 10.0, 100.0]
+
+
+def test_a_basis_of_ones_own_cannot_be_stored():
+    with pytest.raises(InputError, match="PolynomialFeatures cannot be stored"):
+        LinearScorer(PolynomialFeatures(1), np.ones(2))
+
+
+def test_sparse_centres_may_leave_the_last_columns_empty():
+    spec = {"kind": "linear", "basis": "linear", "centers": "sparse"}
+    arrays = {"coef": np.array([2.0]), "centers_data": np.array([3.0]),
+              "centers_indptr": np.array([0, 1]), "centers_indices": np.array([1])}  # fmt: skip
+    made = read_scorer(Parts(spec, arrays), {"kernels": 5})
+    assert made.basis.centers_.shape == (1, 5)
+
+
+class Ranker_io_rare:
+    threshold_, basis_, coef_ = 0.0, IdentityBasis.from_parts(2), np.array([1.0, -2.0])
+
+
+def test_a_ranker_with_a_scorer_of_its_own_keeps_it():
+    own = LinearScorer(IdentityBasis.from_parts(2), np.ones(2))
+    assert scorer_of(SimpleNamespace(scorer_=own)) is own
+    made = scorer_of(Ranker_io_rare())
+    np.testing.assert_array_equal(made.score(np.eye(2)), [1.0, -2.0])
+
+
+RNG_io_stored = np.random.default_rng(17)
+
+
+@pytest.mark.parametrize(("width", "good"), [(1.2e-150, True), (9e149, True), (1.2e150, False)])
+def test_widths_between_their_bounds(width, good):
+    spec = {"kind": "linear", "basis": "gaussian", "centers": "dense"}
+    parts = Parts(
+        spec, {"coef": np.ones(1), "centers": np.zeros((1, 1)), "widths": np.array([width])}
+    )
+    if good:
+        assert read_scorer(parts, {"kernels": 1}).score(np.zeros((1, 1))).tolist() == [1.0]
+    else:
+        with pytest.raises(ModelFileError, match="too large to compute with"):
+            read_scorer(parts, {"kernels": 1})
+
+
+class Ranker_io_stored:
+    """The sum of the encoded columns, less 1/2."""
+
+    threshold_ = 0.5
+
+    def __init__(self, width):
+        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.ones(width)
+
+
+@pytest.fixture
+def fitted():
+    columns = {f"c{j}": RNG_io_stored.normal(size=60) for j in range(4)}
+    columns["d"] = [
+        dt.date(2024, 1, 1) + dt.timedelta(days=int(k)) for k in RNG_io_stored.integers(0, 99, 60)
+    ]
+    table = pa.table(columns)
+    encoder = TableEncoder().fit(table)
+    X = encoder.transform(table)
+    return TableModel.from_fitted(encoder, Ranker_io_stored(X.shape[1]), X, {}), table, X
+
+
+def test_quantiles_are_thousandths(fitted):
+    model, _, X = fitted
+    shares = np.arange(1001) / 1000
+    assert len(model.quantiles) == N_QUANTILES == 1001
+    np.testing.assert_allclose(model.quantiles, np.quantile(X.sum(axis=1) - 0.5, shares))
+
+
+def test_views_stand_side_by_side(fitted):
+    """Dates feed four columns of each view; groups count through both."""
+    model, table, X = fitted
+    encoder = model.encoder
+    both = encode_views(encoder, table, ("kernels", "trees"))
+    np.testing.assert_array_equal(both[:, :8], X)
+    np.testing.assert_array_equal(both[:, 8:], encoder.transform(table, "trees"))
+    np.testing.assert_array_equal(kernels_of(both, encoder), X)
+    groups = grouped_columns(encoder, ("kernels", "trees"))
+    assert groups == {**{f"c{j}": [j, 8 + j] for j in range(4)},
+                      "d": [4, 5, 6, 7, 12, 13, 14, 15]}  # fmt: skip
+    part = encode_batch(encoder, table.slice(5, 7), ("kernels", "trees"))
+    np.testing.assert_array_equal(part, both[5:12])
+    bad = table.slice(0, 1).set_column(0, "c0", [["oops"]])
+    with pytest.raises(CellError, match=r"'oops' in row 1\)"):
+        encode_batch(encoder, bad, ("kernels",))
+
+
+def test_probabilities_are_those_of_the_scorer(fitted):
+    """What a scorer calibrated are its own scores, before the threshold is taken off."""
+    model, _, X = fitted
+
+    class Calibrated(LinearScorer):
+        def chances(self, scores):
+            return np.column_stack([scores, scores - 1, scores + 1])
+
+    scorer = model.scorer
+    model.scorer = Calibrated(scorer.basis, scorer.coef)
+    found = model.probability(model.score_encoded(X))
+    np.testing.assert_allclose(found[:, 0], X.sum(axis=1))
+    np.testing.assert_allclose(found[:, 2] - found[:, 1], 2.0)

@@ -1,0 +1,312 @@
+"""Tests of model/scoring."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from pnuauc import AUCClassifierCV
+from pnuauc.core.basis import IdentityBasis
+from pnuauc.exceptions import InputError
+from pnuauc.io import (
+    OutputChoice,
+    TableEncoder,
+    TableModel,
+    read_table,
+    score_file,
+)
+from pnuauc.io.columns import CellError
+from pnuauc.model.scoring import ScoreSummary
+from pnuauc.study import make_payments
+from tests.typed_tables import FORMATS, TABLES, TYPES, frame_of
+from tests.typed_tables import N as TYPED_ROWS
+from tests.typed_tables import fitted as typed_model
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scored")
+    table = TABLES["floats"]
+    pa.parquet.write_table(table, folder / "in.parquet", row_group_size=7)
+    return typed_model(table), folder, typed_model(table).score(table)
+
+
+def output(scored, **choice):
+    model, folder, _ = scored
+    summary = score_file(
+        model, folder / "in.parquet", folder / "out.csv", choice=OutputChoice(**choice)
+    )
+    return read_table(folder / "out.csv"), summary
+
+
+def test_sorted_top_and_threshold(scored):
+    scores = scored[2]
+    order = np.argsort(-scores, kind="stable")
+    whole, _ = output(scored, sort=True)
+    np.testing.assert_allclose(whole.column("score").to_numpy(), scores[order])
+    top, summary = output(scored, top=5)
+    assert top.column("id").to_pylist() == [f"{k:08d}" for k in order[:5]]
+    assert (summary.n_rows, summary.n_written) == (TYPED_ROWS, 5)
+    cut = float(np.sort(scores)[40])
+    above, _ = output(scored, threshold=cut)
+    assert above.column("id").to_pylist() == [f"{k:08d}" for k in np.flatnonzero(scores >= cut)]
+    for sort in (True, False):
+        choice = OutputChoice(threshold=1e9, sort=sort, columns=["score"])
+        model, folder, _ = scored
+        summary = score_file(model, folder / "in.parquet", folder / "none.csv", choice=choice)
+        assert summary.n_written == 0
+        assert (folder / "none.csv").read_text().strip('"\n') == "score"
+
+
+def test_columns_of_the_output(scored):
+    table, _ = output(scored, columns=["score", "id"])
+    assert table.column_names == ["score", "id"]
+    with pytest.raises(InputError, match="no output column 'nope'; there are 'id', 'y', 'score'"):
+        output(scored, columns=["nope"])
+
+
+def test_a_model_without_probabilities_writes_none(scored):
+    table, _ = output(scored)
+    assert scored[0].probability(scored[2]) is None
+    assert table.column_names == ["id", "y", "score", "percentile"]
+
+
+def test_scores_to_a_stream_are_csv(scored):
+    model, folder, _ = scored
+    stream = io.BytesIO()
+    score_file(model, folder / "in.parquet", stream, choice=OutputChoice(columns=["id", "score"]))
+    lines = stream.getvalue().decode().splitlines()
+    assert lines[0].replace('"', "") == "id,score"
+    assert len(lines) == TYPED_ROWS + 1
+
+
+def test_bad_cells_are_named_with_file_column_and_row(tmp_path):
+    table = TABLES["floats"]
+    model = typed_model(table)
+    lines = frame_of(table).to_csv(index=False).splitlines()
+    lines[42] = lines[42].replace(lines[42].split(",")[1], "oops")
+    (tmp_path / "bad.csv").write_text("\n".join(lines))
+    with pytest.raises(CellError, match=r"bad\.csv': Column 'x' holds text \('oops' in row 42\)"):
+        score_file(model, tmp_path / "bad.csv", tmp_path / "out.csv")
+    # a cell that arrow does not parse, but that says a number, is read
+    lines[42] = lines[42].replace("oops", "+1.5")
+    (tmp_path / "good.csv").write_text("\n".join(lines))
+    score_file(model, tmp_path / "good.csv", tmp_path / "out.csv")
+    assert read_table(tmp_path / "out.csv").num_rows == TYPED_ROWS
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Scores of the typed table in memory, by type of column."""
+    return {kind: typed_model(table).score(table) for kind, table in TABLES.items()}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_model_scores_every_format_alike(tmp_path, expected, kind):
+    """Fitted on Parquet, scored on CSV and JSON lines: what a cell says counts, not its type."""
+    model = typed_model(TABLES[kind])
+    for form in ("csv", "json lines"):
+        name, write = FORMATS[form]
+        write(TABLES[kind], tmp_path / name)
+        score_file(model, tmp_path / name, tmp_path / "out.csv")
+        scores = read_table(tmp_path / "out.csv").column("score").to_numpy()
+        loose = 2e-3 if kind == "half floats" else 1e-8
+        np.testing.assert_allclose(scores, expected[kind], rtol=0, atol=loose)
+
+
+def fitted(table, label, **settings):
+    y = np.array([np.nan if v is None else v for v in table.column(label).to_pylist()])
+    features = table.drop_columns([label, "payment_id"])
+    encoder = TableEncoder().fit(features)
+    X = encoder.transform(features)
+    ranker = AUCClassifierCV(prior=0.2, n_centers=12, etas=(0.0, 0.5), random_state=0, **settings)
+    ranker.fit(X, y)
+    card = {"label": label, "ids": ["payment_id"], "note": "é"}
+    return TableModel.from_fitted(encoder, ranker, X, card), ranker, X
+
+
+@pytest.fixture(scope="module")
+def payments():
+    return make_payments(400, labelled=60, share=0.2, seed=3)[0]
+
+
+@pytest.fixture(scope="module")
+def model(payments):
+    return fitted(payments, "is_fraud")[0]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("source_ending", [".csv", ".parquet"])
+def test_streamed_scores_equal_whole(tmp_path, model, payments, source_ending, ending):
+    source = tmp_path / f"in{source_ending}"
+    if source_ending == ".csv":
+        pa.csv.write_csv(payments, source)
+    else:
+        pa.parquet.write_table(payments, source, row_group_size=37)
+    target = tmp_path / f"out{ending}"
+    summary = score_file(model, source, target)
+    out = read_table(target)
+    assert out.column_names == ["payment_id", "is_fraud", "score", "percentile"]
+    np.testing.assert_allclose(out.column("score").to_numpy(), model.score(payments), rtol=1e-9)
+    assert out.column("payment_id").to_pylist() == payments.column("payment_id").to_pylist()
+    assert summary.n_rows == len(payments)
+    assert [p.name for p in sorted(tmp_path.iterdir())] == sorted([source.name, target.name])
+
+
+def test_ids_keep_leading_zeros_and_late_floats_are_no_problem(tmp_path, model, payments):
+    n = len(payments)
+    ids = [f"{i:05d}" for i in range(n)]
+    amounts = [float(round(v)) for v in payments.column("amount").to_pylist()[:-1]] + [3.25]
+    table = payments.set_column(0, "payment_id", [ids]).set_column(2, "amount", [amounts])
+    pa.csv.write_csv(table, tmp_path / "in.csv")
+    score_file(
+        model,
+        tmp_path / "in.csv",
+        tmp_path / "out.parquet",
+        choice=OutputChoice(keep=["payment_id"]),
+    )
+    out = read_table(tmp_path / "out.parquet")
+    assert out.column("payment_id").to_pylist() == ids
+    np.testing.assert_allclose(out.column("score").to_numpy(), model.score(table), rtol=1e-9)
+
+
+def test_keep_and_row_numbers(tmp_path, model, payments):
+    table = payments.drop_columns(["payment_id", "is_fraud"])
+    pa.parquet.write_table(table, tmp_path / "in.parquet")
+    score_file(model, tmp_path / "in.parquet", tmp_path / "out.csv")
+    out = read_table(tmp_path / "out.csv")
+    assert out.column("row").to_pylist() == list(range(1, len(table) + 1))
+    score_file(
+        model,
+        tmp_path / "in.parquet",
+        tmp_path / "out.csv",
+        choice=OutputChoice(keep=["shop", "amount"]),
+    )
+    assert read_table(tmp_path / "out.csv").column_names[:2] == ["shop", "amount"]
+    with pytest.raises(InputError, match="no column 'nope' to keep"):
+        score_file(
+            model, tmp_path / "in.parquet", tmp_path / "out.csv", choice=OutputChoice(keep=["nope"])
+        )
+
+
+def test_an_error_on_the_way_leaves_the_former_file(tmp_path, model, payments):
+    amounts = payments.column("amount").to_pylist()
+    amounts[-1] = float("inf")
+    pa.parquet.write_table(
+        payments.set_column(2, "amount", [amounts]), tmp_path / "in.parquet", row_group_size=50
+    )
+    target = tmp_path / "out.csv"
+    target.write_text("former")
+    with pytest.raises(InputError, match=r"infinite value \(row 400\)"):
+        score_file(model, tmp_path / "in.parquet", target)
+    assert target.read_text() == "former"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_summaries_begin_empty_and_apart():
+    one, other = ScoreSummary(), ScoreSummary()
+    one.add(np.array([1.0, -1.0, 0.0]), {"w": {"x"}})
+    assert (one.n_rows, one.n_positive) == (3, 1)
+    assert (other.n_rows, other.new_categories, other.kept) == (0, {}, ())
+
+
+def test_summaries_add_up():
+    first, second = ScoreSummary(kept=("id",)), ScoreSummary()
+    first.add(np.array([-1.0, 0.0, 2.0]), {"w": {"x"}})
+    first.add(np.array([3.0]), {"w": {"y"}, "v": {"z"}})
+    second.add(np.array([1.0, 1.0]), {"w": {"x", "q"}})
+    second.n_written, second.n_formulas = 5, 7
+    both = first.joined(second)
+    assert (both.n_rows, both.n_positive, both.n_written, both.n_formulas) == (6, 4, 5, 7)
+    assert both.new_categories == {"w": {"x", "y", "q"}, "v": {"z"}}
+    assert both.kept == ("id",)
+    assert second.joined(first).kept == ("id",)
+    assert first.new_categories["w"] == {"x", "y"}
+    many = ScoreSummary()
+    for k in range(300):
+        many.add(np.zeros(1), {"w": {f"w{k}"}})
+    assert len(many.new_categories["w"]) == 100
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file and gives its path."""
+
+    def write(content, name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+class Ranker:
+    threshold_, basis_, coef_ = 0.0, IdentityBasis.from_parts(1), np.ones(1)
+
+
+@pytest.fixture
+def model_io_readers():
+    table = pa.table({"x": [1.0, 2.0, 4.0, 9.0]})
+    encoder = TableEncoder().fit(table)
+    return TableModel.from_fitted(encoder, Ranker(), encoder.transform(table), {"ids": ["i"]})
+
+
+def test_kept_columns_have_the_type_they_had(model_io_readers, file, tmp_path):
+    """Of files whose rows have types of their own they are text: one column has one type."""
+    pa.parquet.write_table(pa.table({"i": [7, 8], "x": [1.0, 2.0]}), tmp_path / "in.parquet")
+    lines = file('{"i": 7, "x": 1}\n{"i": "b", "x": 2}\n', "in.jsonl")
+    for path, expected in ((tmp_path / "in.parquet", [7, 8]), (lines, ["7", "b"])):
+        score_file(model_io_readers, path, tmp_path / "out.parquet")
+        assert read_table(tmp_path / "out.parquet").column("i").to_pylist() == expected
+    pa.parquet.write_table(pa.table({"i": [7], "x": [1.0]}), tmp_path / "in.parquet")
+    one = file('{"i": 7, "x": 1}\n', "in.jsonl")
+    for path, kind in ((tmp_path / "in.parquet", "int64"), (one, "string")):
+        score_file(model_io_readers, path, tmp_path / "out.parquet")
+        assert str(read_table(tmp_path / "out.parquet").schema.field("i").type) == kind
+
+
+RNG = np.random.default_rng(12)
+
+
+N = 90
+
+
+class Ranker_io_scoring:
+    threshold_ = 0.5
+
+    def __init__(self, width):
+        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.arange(1.0, width + 1)
+
+
+def model_of(table, card=None):
+    encoder = TableEncoder().fit(table)
+    X = encoder.transform(table)
+    return TableModel.from_fitted(encoder, Ranker_io_scoring(X.shape[1]), X, card)
+
+
+@pytest.fixture
+def table():
+    return pa.table({"a": RNG.normal(size=N).round(3), "b": RNG.integers(0, 9, N)})
+
+
+@pytest.mark.parametrize("name", ["row", "score", "percentile", "probability", "reasons"])
+def test_a_kept_column_with_a_name_of_ours_is_refused(table, tmp_path, name):
+    pa.parquet.write_table(table.append_column(name, [["x"] * N]), tmp_path / "in.parquet")
+    model = model_of(table)
+    choice = OutputChoice(keep=["a", name])
+    with pytest.raises(InputError, match=f"has a column '{name}', the name of an output column"):
+        score_file(model, tmp_path / "in.parquet", tmp_path / "out.csv", choice=choice)
+
+
+def test_the_table_itself_is_no_output(table, tmp_path):
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="is the table itself"):
+        score_file(model_of(table), tmp_path / "t.parquet", tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="Scores cannot be written"):
+        score_file(model_of(table), tmp_path / "t.parquet", tmp_path / "t.xlsx")

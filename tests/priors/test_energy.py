@@ -1,0 +1,228 @@
+"""Tests of priors/energy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+
+from pnuauc.core.design import joined
+from pnuauc.datasets import GENERATORS, make_twonorm, make_waveform, sample_pnu
+from pnuauc.exceptions import (
+    PnuaucWarning,
+    PriorNotIdentifiedError,
+)
+from pnuauc.labels import read_roles
+from pnuauc.prior import read_prior
+from pnuauc.priors import EnergyDistancePrior
+from pnuauc.priors import energy as distances
+from pnuauc.priors.energy import gaussian, median_distance
+from pnuauc.priors.resolve import resolve_prior
+from tests.conftest import generated_sample
+
+
+def test_an_estimator_must_be_fitted_to_be_read() -> None:
+    with pytest.raises(ValueError, match="fitted estimator"):
+        read_prior(EnergyDistancePrior())
+    s = sample(40, 40)
+    fitted = EnergyDistancePrior(random_state=0).fit(s.X, s.y)
+    assert read_prior(fitted) is fitted.estimate_
+    assert fitted.estimate_.value == fitted.prior_
+    assert fitted.estimate_.source == "estimated by EnergyDistancePrior"
+
+
+def sample(n_p, n_n, n_u=300, prior=0.2, seed=0):
+    X, y = make_twonorm(4000, random_state=seed)
+    return sample_pnu(X, y, n_p, n_n, n_u, prior, seed)
+
+
+@pytest.mark.parametrize("prior", [EnergyDistancePrior()])
+def test_doubt_is_treated_alike_for_the_default_and_a_given_estimator(prior) -> None:
+    """All rows from one law. With P and N a warning, without N an error."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((160, 3)), np.repeat([1.0, 0.0, np.nan], [30, 30, 100])
+    with pytest.warns(PnuaucWarning, match="not identified"):
+        found, _ = resolve_prior(prior, X, read_roles(y), random_state=0)
+    assert not found.identified
+    if isinstance(prior, EnergyDistancePrior):
+        return  # needs negatives
+    keep = y != 0
+    with pytest.raises(PriorNotIdentifiedError, match="not identified"):
+        resolve_prior(prior, X[keep], read_roles(y[keep]), random_state=0)
+    if prior is not None:
+        asked = clone(prior).set_params(on_unidentified="ignore")
+        _, fitted = resolve_prior(asked, X[keep], read_roles(y[keep]), random_state=0)
+        assert fitted.on_unidentified == "ignore"
+
+
+def draw(name="twonorm", n_p=40, n_n=40, n_u=400, prior=0.2, seed=0, **options):
+    return generated_sample(name, (n_p, n_n, n_u), prior, seed, **options)
+
+
+def test_doubt_can_be_a_warning_or_silent() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((160, 3)), np.repeat([1, 0, -1], [30, 30, 100])
+    model = EnergyDistancePrior(random_state=0, on_unidentified="warn")
+    with pytest.warns(PnuaucWarning, match="cannot be told apart"):
+        model.fit(X, y)
+    assert model.diagnostics_["identified"] is False
+    assert model.set_params(on_unidentified="ignore").fit(X, y).diagnostics_["doubt"]
+
+
+def brute_force(P, N, U, alpha, statistic):
+    def mean(A, B):
+        return (cdist(A, B) ** alpha).mean()
+
+    def parts(p_factor, n_factor):
+        pp, nn = mean(P, P) * p_factor, mean(N, N) * n_factor
+        return mean(N, U) - mean(P, U) + mean(P, N) - nn, 2 * mean(P, N) - pp - nn
+
+    v, u = parts(1, 1), parts(len(P) / (len(P) - 1), len(N) / (len(N) - 1))
+    if statistic == "guarded" and u[1] < v[1] / 2:
+        share = (v[1] / 2 - u[1]) / (v[1] - u[1])
+        return ((1 - share) * u[0] + share * v[0]) / (v[1] / 2)
+    chosen = v if statistic == "V" else u
+    return chosen[0] / chosen[1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 50),
+    shift=st.floats(-1e6, 1e6),
+    scale=st.floats(1e-3, 1e3),
+    statistic=st.sampled_from(["U", "V", "guarded"]),
+)
+def test_energy_ignores_shift_scale_and_order_and_mirrors(seed, shift, scale, statistic) -> None:
+    s = draw(n_p=8, n_n=20, n_u=60, seed=seed)
+    model = EnergyDistancePrior(statistic=statistic, on_unidentified="ignore", random_state=0)
+    value = model.fit(s.X, s.y).diagnostics_[f"estimate_{statistic.lower()}"]
+    order = np.random.default_rng(seed).permutation(len(s.y))
+    moved = model.fit(s.X[order] * scale + shift, s.y[order])
+    margin = 1e-6 + 1e-9 * abs(shift) / scale
+    assert moved.diagnostics_[f"estimate_{statistic.lower()}"] == pytest.approx(value, abs=margin)
+    swapped = np.where(s.y == -1, -1, 1 - s.y)
+    mirrored = model.fit(s.X, swapped).diagnostics_[f"estimate_{statistic.lower()}"]
+    assert mirrored == pytest.approx(1 - value, abs=1e-9)
+
+
+def test_guard_acts_where_the_unbiased_denominator_fails() -> None:
+    """Three rows a class of one law: U's denominator is often below 0, the guarded ratio finite."""
+    acted = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((60, 2)), np.repeat([1, 0, -1], [3, 3, 54])
+        model = EnergyDistancePrior(on_unidentified="ignore", random_state=0).fit(X, y)
+        P, N, U = (X[y == c] for c in (1, 0, -1))
+        assert model.diagnostics_["estimate_guarded"] == pytest.approx(
+            brute_force(P, N, U, 1, "guarded")
+        )
+        acted += model.diagnostics_["denominator"] <= 0
+    assert acted > 10
+
+
+def test_a_narrow_class_of_five_rows_is_told_apart() -> None:
+    """Ringnorm: a permutation test on V-statistics sees it in one draw of seven only."""
+    p_values = []
+    for seed in range(20):
+        s = draw("ringnorm", n_p=5, n_n=45, n_u=50, seed=seed)
+        model = EnergyDistancePrior(on_unidentified="ignore", random_state=0).fit(s.X, s.y)
+        p_values.append(model.diagnostics_["p_value"])
+    assert np.mean(np.array(p_values) <= 0.1) > 0.8
+
+
+def test_v_statistic_leans_to_the_labelled_share_and_u_does_not() -> None:
+    """Labelled half and half, prior .1, five rows a class: V is pulled up, U is not."""
+    estimates = {"u": [], "v": []}
+    for seed in range(150):
+        s = draw(n_p=5, n_n=5, n_u=300, prior=0.1, seed=seed)
+        model = EnergyDistancePrior(on_unidentified="ignore", random_state=0).fit(s.X, s.y)
+        for kind in "uv":
+            estimates[kind].append(model.diagnostics_[f"estimate_{kind}"])
+    assert np.mean(estimates["v"]) > 0.16
+    assert abs(np.median(estimates["u"]) - 0.1) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("name", "n_p", "n_n"), [("waveform", 5, 45), ("twonorm", 25, 25), ("banana", 20, 80)]
+)
+def test_energy_intervals_cover(name: str, n_p: int, n_n: int) -> None:
+    """90% intervals hold the truth in 85 to 95% of 400 draws (one error of the count: 1.5%)."""
+    X, y = GENERATORS[name](20_000, prior=0.5, random_state=7)
+    covered = 0
+    for seed in range(400):
+        s = sample_pnu(X, y, n_p, n_n, 300, 0.1, seed, unlabeled_draw="binomial", n_test=1)
+        model = EnergyDistancePrior(on_unidentified="ignore", random_state=0).fit(s.X, s.y)
+        covered += model.interval_[0] <= 0.1 <= model.interval_[1]
+    assert 0.85 <= covered / 400 <= 0.95
+
+
+def test_energy_on_a_subsample_states_its_error() -> None:
+    X, y = make_waveform(20_000, prior=0.4, random_state=0)
+    s = sample_pnu(X, y, 300, 300, 9000, 0.3, 0)
+    whole = EnergyDistancePrior(statistic="U", random_state=0).fit(s.X, s.y)
+    assert whole.diagnostics_["subsampling_std_error"] == 0
+    gaps = []
+    for seed in range(30):
+        part = EnergyDistancePrior(statistic="U", max_rows=150, random_state=seed).fit(s.X, s.y)
+        gaps.append((part.prior_ - whole.prior_) / part.diagnostics_["subsampling_std_error"])
+    assert abs(np.mean(gaps)) < 4 / np.sqrt(30)
+    assert 0.6 < np.std(gaps) < 1.4
+
+
+def two_samples(kind):
+    rng = np.random.default_rng(0)
+    A, B = rng.random((37, 3)) * (rng.random((37, 3)) < 0.7), rng.random((52, 3))
+    return A, B, kind(A), kind(B)
+
+
+def test_centring_takes_the_common_mean_away():
+    A, B, *_ = two_samples(np.asarray)
+    a, b = distances.centre(A.astype(np.float32), B.astype(np.float32))
+    assert a.dtype == np.float64
+    np.testing.assert_allclose(np.concatenate([a, b]).mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(cdist(a, b), cdist(A, B), atol=1e-6)
+    (same,) = distances.centre(sparse.csr_matrix(A))
+    np.testing.assert_array_equal(same.toarray(), A)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_features_and_the_median_distance(kind):
+    A, B, a, b = two_samples(kind)
+    both = np.concatenate([A, B])
+    stacked = joined([a, b])
+    assert stacked.shape == (89, 3)
+    np.testing.assert_array_equal(np.asarray(sparse.csr_matrix(stacked).toarray()), both)
+    pairs = cdist(both, both)[np.triu_indices(89, 1)]
+    found = median_distance(stacked, np.random.RandomState(0))
+    assert found == pytest.approx(np.median(pairs))
+    expected = np.exp(-(cdist(A, B) ** 2) / (2 * 0.3**2))
+    np.testing.assert_allclose(gaussian(cdist(A, B) ** 2, 0.3), expected, rtol=1e-12)
+
+
+def test_copies_do_not_make_the_median_distance_vanish():
+    copies = np.r_[np.zeros((30, 1)), np.ones((5, 1))]
+    n = 35 * 34 / 2
+    assert median_distance(copies, np.random.RandomState(0)) == pytest.approx(150 / n)
+    assert median_distance(np.zeros((4, 1)), np.random.RandomState(0)) == 1.0
+    many = np.arange(900.0)[:, None]
+    some = many[np.random.RandomState(0).permutation(900)[:300]]  # so many are looked at
+    expected = np.median(cdist(some, some)[np.triu_indices(300, 1)])
+    assert median_distance(many, np.random.RandomState(0)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "denominator", "p_value", "known"),
+    [
+        ("guarded", 1.0, 0.1, True), ("guarded", 1.0, 0.11, False), ("guarded", -1.0, 0.1, True),
+        ("U", 1.0, 0.1, True), ("U", -1.0, 0.1, False), ("U", 0.0, 0.1, False),
+        ("V", 0.0, 0.05, True),
+    ],
+)  # fmt: skip
+def test_classes_that_distances_do_not_tell_apart(statistic, denominator, p_value, known):
+    doubt = EnergyDistancePrior(statistic=statistic)._doubt(denominator, p_value)
+    assert (doubt is None) is known
+    assert known or f"p = {p_value:.2f}" in doubt

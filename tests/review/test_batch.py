@@ -1,0 +1,61 @@
+"""Batches: the stated probabilities are those with which rows are drawn."""
+
+import numpy as np
+import pytest
+
+from pnuauc.review import draw_batch, explore_share
+
+
+def test_inclusion_probabilities_are_the_frequencies():
+    scores = np.array([5.0, 4.0, 3.0, 2.0, 1.0, 0.0, -1.0, -2.0])
+    pool = np.array([0, 1, 3, 4, 5, 6, 7])
+    counts, stated = np.zeros(8), np.full(8, np.nan)
+    rng, n = np.random.default_rng(0), 4000
+    for _ in range(n):
+        rows, probability, _ = draw_batch(scores, pool, 4, 0.5, rng)
+        counts[rows] += 1
+        stated[rows] = probability
+    assert counts[2] == 0
+    assert stated[pool] == pytest.approx(counts[pool] / n, abs=0.03)
+    assert stated[[0, 1]] == pytest.approx(1.0)
+    assert stated[3:] == pytest.approx(2 / 5)
+
+
+def test_rows_by_score_come_first_and_none_comes_twice():
+    scores = np.arange(100.0)
+    rows, probability, random = draw_batch(
+        scores, np.arange(100), 20, 0.1, np.random.default_rng(0)
+    )
+    assert rows[:18].tolist() == list(range(99, 81, -1))
+    assert random.tolist() == [False] * 18 + [True] * 2
+    assert len(set(rows.tolist())) == 20
+    assert probability[-1] == pytest.approx(2 / 82)
+
+
+@pytest.mark.parametrize(
+    ("size", "explore", "n_random"),
+    [(10, 0.0, 0), (10, 0.01, 1), (10, 1.0, 10), (500, 0.1, 10), (1, 0.1, 1)],
+)
+def test_share_at_random(size, explore, n_random):
+    rows, probability, random = draw_batch(
+        np.zeros(100), np.arange(100), size, explore, np.random.default_rng(0)
+    )
+    assert len(rows) == min(size, 100)
+    assert random.sum() == n_random
+    assert ((probability > 0) & (probability <= 1)).all()
+
+
+def test_equal_scores_are_taken_in_an_order_of_chance():
+    pool = np.arange(1000)
+    rows, _, _ = draw_batch(np.zeros(1000), pool, 50, 0.0, np.random.default_rng(0))
+    assert rows.max() > 500
+
+
+def test_explore_must_be_a_share():
+    with pytest.raises(ValueError, match="explore"):
+        draw_batch(np.zeros(5), np.arange(5), 2, 1.5, np.random.default_rng(0))
+
+
+def test_explore_more_when_the_ranking_finds_no_more_than_chance():
+    assert explore_share(0.2, 0.1) == pytest.approx(0.1)
+    assert explore_share(0.0, 0.0) == pytest.approx(0.9)

@@ -1,0 +1,110 @@
+"""The ledger: append only, whole lines or nothing, and the draws that it gives to the audit."""
+
+import itertools
+
+import pytest
+
+from pnuauc.exceptions import InputError
+from pnuauc.review import Draw, Drawn, Ledger
+
+
+def batch(*names, explore=1):
+    k = len(names) - explore
+    return [
+        Drawn(name, 1.0 if j < k else 0.25, 2.0 - j, "score" if j < k else "explore")
+        for j, name in enumerate(names)
+    ]
+
+
+def filled(path):
+    ledger = Ledger.open(path)
+    ledger.add_batch(batch("a", "b\n,'", "ü"))
+    ledger.add_decisions({"a": "positive", "ü": "negative"})
+    ledger.add_decisions({"b\n,'": "unsure", "z": "positive"})
+    ledger.add_batch(batch("c", "d"))
+    return ledger
+
+
+def state(ledger):
+    return ledger.batches, ledger.decisions, ledger.by_hand
+
+
+def test_what_was_written_is_read_again(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    ledger = filled(path)
+    again = Ledger.open(path)
+    assert state(again) == state(ledger)
+    assert again.labels == {"a": 1, "ü": 0, "z": 1}
+    assert again.seen == {"a", "b\n,'", "ü", "z", "c", "d"}
+    assert [row.id for row in again.open_rows] == ["c", "d"]
+    assert again.by_hand == {"z": 1}
+
+
+def test_a_kill_at_any_byte_leaves_whole_entries_and_the_next_one_fits(tmp_path):
+    whole = tmp_path / "whole.jsonl"
+    filled(whole)
+    content = whole.read_bytes()
+    ends = [0, *itertools.accumulate(len(line) for line in content.splitlines(keepends=True))]
+    for size in range(len(content) + 1):
+        path = tmp_path / "cut.jsonl"
+        path.write_bytes(content[:size])
+        ledger = Ledger.open(path)
+        n_lines = sum(end <= size for end in ends) - 1
+        path.write_bytes(content[: ends[n_lines]])
+        assert state(ledger) == state(Ledger.open(path))
+        path.write_bytes(content[:size])
+        ledger.add_decisions({"a": "negative"})
+        assert Ledger.open(path).decision("a") == "negative"
+        assert path.read_bytes().startswith(content[: ends[n_lines]])
+
+
+def test_the_file_only_grows(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    ledger, before = Ledger.open(path), b""
+    for word in ("positive", "negative", "positive"):
+        ledger.add_decisions({"a": word})
+        assert path.read_bytes().startswith(before)
+        before = path.read_bytes()
+    assert ledger.decision("a") == "positive"
+
+
+@pytest.mark.parametrize("line", [b"{}", b"[1]", b'{"date": 1, "drawn": [[1]]}', b"\xff", b"null"])
+def test_a_line_that_is_none_of_ours_is_named(tmp_path, line):
+    path = tmp_path / "ledger.jsonl"
+    filled(path)
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(InputError, match=r"Line 5 of .* is not a line of a ledger"):
+        Ledger.open(path)
+
+
+def test_no_row_is_drawn_twice_and_words_are_known(tmp_path):
+    ledger = filled(tmp_path / "ledger.jsonl")
+    with pytest.raises(ValueError, match="drawn before"):
+        ledger.add_batch(batch("c", "e"))
+    with pytest.raises(ValueError, match="no decisions"):
+        ledger.add_decisions({"c": "perhaps"})
+
+
+def test_draws_count_rows_by_score_first_and_undecided_ones_as_positive(tmp_path):
+    ledger = Ledger.open(tmp_path / "ledger.jsonl")
+    pool = {f"r{k}" for k in range(10)}
+    ledger.add_decisions({"r9": "positive", "known": "positive"})  # by hand, before any draw
+    ledger.add_batch(batch("r0", "r1", "r2", "r3", explore=2))
+    ledger.add_decisions({"r0": "positive", "r1": "negative", "r2": "unsure", "r3": "negative"})
+    assert list(ledger.draws(pool)) == [Draw(7, 2, True), Draw(6, 3, False)]
+    ledger.add_batch(batch("r4", "r5"))
+    ledger.add_decisions({"r5": "positive"})
+    assert len(list(ledger.draws(pool))) == 2  # the second batch is not complete
+    ledger.add_decisions({"r4": "skip", "r2": "negative"})
+    assert list(ledger.draws(pool)) == [
+        Draw(7, 2, False),
+        Draw(6, 2, False),
+        Draw(4, 3, True),
+    ]
+
+
+def test_table_has_every_row_once(tmp_path):
+    header, rows = filled(tmp_path / "ledger.jsonl").table()
+    assert header[:4] == ["id", "round", "probability", "score"]
+    assert [row[0] for row in rows] == ["a", "b\n,'", "ü", "c", "d", "z"]
+    assert [row[5] for row in rows] == ["positive", "unsure", "negative", "", "", "positive"]

@@ -1,0 +1,399 @@
+"""Tests of study/fit."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from pnuauc.exceptions import InputError
+from pnuauc.labels import read_roles
+from pnuauc.report import to_html, to_text
+from pnuauc.report.words import auc_words
+from pnuauc.study import (
+    ColumnRoles,
+    FitSettings,
+    fit_study,
+    make_payments,
+)
+from pnuauc.study import fit as study_fit
+from pnuauc.study.review import top_rows
+
+
+def stacked(times, seed=0, n=110):
+    """A hard table (best AUC .69), its rows ``times`` times, and fresh rows."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n + 4000) < 0.4
+    X = rng.normal(size=(n + 4000, 6)) + 0.3 * hidden[:, None]
+    y = [int(v) if i < 60 else None for i, v in enumerate(hidden[:n])]
+    columns = {f"x{j}": np.tile(X[:n, j], times) for j in range(6)}
+    return pa.table({**columns, "y": pa.array(y * times, pa.int8())}), X[n:], hidden[n:]
+
+
+def test_a_stacked_table_reads_no_better_than_it_is():
+    """The same table stacked four times once read .92 where fresh rows gave .63."""
+    settings = FitSettings(n_centers=30, importance=False, prior=0.4)
+    once, fresh, truth = stacked(1)
+    study = fit_study(stacked(4)[0], ColumnRoles("y"), settings)
+    alone = fit_study(once, ColumnRoles("y"), settings)
+    copies, auc = study.findings["copies"], study.findings["auc"]
+    assert copies["identical"] == 440
+    assert any("count as" in note for note in auc["notes"])
+    assert alone.findings["copies"]["identical"] == 0
+    scores = study.ranker.decision_function(
+        study.encoder.transform(pa.table({f"x{j}": fresh[:, j] for j in range(6)}))
+    )
+    wins = (scores[truth][:, None] > scores[~truth]).mean()
+    assert auc["low"] <= wins <= auc["high"]
+    assert auc["value"] < 0.8
+    # four copies of a row are no more information than one
+    assert auc["high"] - auc["low"] > 0.8 * (
+        alone.findings["auc"]["high"] - alone.findings["auc"]["low"]
+    )
+
+
+def test_percentiles_are_places_among_the_unlabelled_rows():
+    rng = np.random.default_rng(1)
+    labelled = np.arange(160) < 60
+    x = rng.normal(size=160) + 3.0 * labelled  # labelled rows score far above
+    y = [int(i < 40) if i < 60 else None for i in range(160)]
+    table = pa.table({"x": x, "z": rng.normal(size=160), "y": pa.array(y, pa.int8())})
+    settings = FitSettings(prior=0.2, n_centers=10, folds=2, top=5, importance=False)
+    study = fit_study(table, ColumnRoles("y"), settings)
+    scores = study.model.score(table)
+    header, rows = study.findings["top"]["header"], study.findings["top"]["rows"]
+    assert len(rows) == 5
+    for row in rows:
+        line = dict(zip(header, row))
+        place = line["row"] - 1
+        assert y[place] is None
+        assert line["score"] == pytest.approx(scores[place])
+        assert line["x"] == pytest.approx(x[place])
+        below = 100 * np.mean(scores[~labelled] < scores[place])
+        assert line["percentile"] == pytest.approx(below, abs=1.1)  # 100 rows
+    assert max(row[header.index("percentile")] for row in rows) > 99
+    features = table.drop_columns(["y"])
+    X = study.model.encoder.transform(features)
+    single = top_rows(study.model, X, features, None, read_roles(y), 1)
+    assert [row[0] for row in single["rows"]] == [rows[0][0]]
+
+
+def labelled(values):
+    return pa.table({"y": values})
+
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Checker(HTMLParser):
+    """Tags balance; collects what the tests look at."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.links, self.tags, self.charts = [], [], [], [], []
+        self.headings = []
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if tag == "a":
+            self.links.append(attributes["href"])
+        if tag == "svg":
+            self.charts.append(attributes)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> without a start"
+        assert self.open.pop() == tag
+
+
+def checked(html):
+    checker = Checker()
+    checker.feed(html)
+    assert checker.open == []
+    return checker
+
+
+@pytest.fixture(scope="module")
+def findings():
+    table, _ = make_payments(300, labelled=60, share=0.2, seed=3)
+    roles = ColumnRoles("is_fraud", ids=("payment_id",))
+    settings = FitSettings(n_centers=10, folds=2, prior=(0.02, 0.2))
+    study = fit_study(table, roles, settings, name="pay & <ments>.parquet", command="pnuauc fit x")
+    return study.findings
+
+
+@pytest.mark.parametrize("setting", ["PN", "PU", "NU", "few"])
+def test_other_data_give_whole_pages_too(setting):
+    rng = np.random.default_rng(1)
+    hidden = np.arange(120) % 4 == 0
+    y = [int(v) for v in hidden]
+    if setting == "few":
+        y = [1, 1, 0, 0] + [None] * 116
+    elif setting != "PN":
+        known = 1 if setting == "PU" else 0
+        y = [v if v == known and i % 8 < 4 else None for i, v in enumerate(y)]
+    table = pa.table(
+        {
+            "x": rng.normal(size=120) + 2 * hidden,
+            "z": rng.normal(size=120),
+            "y": pa.array(y, pa.int8()),
+        }
+    )
+    settings = FitSettings(n_centers=10, folds=2, prior=None if setting == "few" else 0.2)
+    findings = fit_study(table, ColumnRoles("y"), settings).findings
+    html = to_html(findings)
+    checked(html)
+    assert to_text(findings)
+    if setting == "few":
+        assert findings["auc"] is None
+        assert "at least 3 different rows" in html
+    else:
+        assert findings["auc"]["low"] <= findings["auc"]["value"] <= findings["auc"]["high"]
+        assert (findings["prior"] is None) == (setting == "PN")
+
+
+def noise_table(n=260, labelled=100, n_columns=6, seed=0):
+    """Labels that have nothing to do with the columns."""
+    rng = np.random.default_rng(seed)
+    y = [int(rng.random() < 0.4) if i < labelled else None for i in range(n)]
+    columns = {f"x{j}": rng.normal(size=n) for j in range(n_columns)}
+    return pa.table({**columns, "y": pa.array(y, pa.int8())})
+
+
+def test_estimate_is_not_fooled_by_noise():
+    """On pure noise the training AUC is high; the stated one must not rule chance out.
+
+    Curves rise, so the AUC is at least one half, and the interval begins there. Six draws; 95%
+    intervals miss it in more than 2 of 6 with probability 0.002.
+    """
+    missed, training = 0, []
+    for seed in range(6):
+        table = noise_table(seed=seed)
+        study = fit_study(
+            table, ColumnRoles("y"), FitSettings(prior=0.4, n_centers=30, folds=3, importance=False)
+        )
+        missed += "do not show that the model ranks better" not in auc_words(study.findings)
+        labels = np.array(table.column("y").to_pylist()[:100])
+        scores = study.model.score(table)[:100]
+        wins = scores[labels == 1][:, None] > scores[labels == 0]
+        training.append(wins.mean())
+    assert np.mean(training) > 0.65  # so an estimate on training rows would have been a lie
+    assert missed <= 2
+
+
+def test_importance_finds_the_column_that_matters():
+    rng = np.random.default_rng(0)
+    hidden = rng.random(300) < 0.4
+    y = [int(v) if i < 150 else None for i, v in enumerate(hidden)]
+    table = pa.table(
+        {
+            "noise": rng.normal(size=300),
+            "signal": rng.normal(size=300) + 2 * hidden,
+            "y": pa.array(y, pa.int8()),
+        }
+    )
+    settings = FitSettings(prior=0.4, n_centers=20, folds=3)
+    columns = fit_study(table, ColumnRoles("y"), settings).findings["importance"]["columns"]
+    assert columns[0]["column"] == "signal"
+    assert columns[0]["drop"] > 0.2
+    assert abs(columns[1]["drop"]) < 0.06
+
+
+def test_rows_to_review_come_with_reasons_columns_and_ids_as_they_are():
+    rng = np.random.default_rng(0)
+    hidden = rng.random(300) < 0.4
+    table = pa.table(
+        {
+            "id": [f"{k:08d}" for k in range(300)],
+            "noise": rng.normal(size=300),
+            "signal": rng.normal(size=300) + 3 * hidden,
+            "y": pa.array([int(v) if i < 150 else None for i, v in enumerate(hidden)], pa.int8()),
+        }
+    )
+    settings = FitSettings(prior=0.4, n_centers=20, folds=3, top=5)
+    top = fit_study(table, ColumnRoles("y", ids=("id",)), settings).findings["top"]
+    assert top["ids"] == ["id"]
+    assert top["columns"] == ["noise", "signal"]
+    for line, cells, reason in zip(top["rows"], top["cells"], top["reasons"], strict=True):
+        assert line[1] == f"{line[0] - 1:08d}"
+        assert cells[1] == f"{table.column('signal')[line[0] - 1].as_py():.6g}"
+        assert f"signal = {cells[1]}" in reason
+
+
+def test_model_card_and_findings_are_reproducible():
+    table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
+    roles = ColumnRoles("is_fraud", ids=("payment_id",))
+    settings = FitSettings(n_centers=10, folds=2)
+    first, second = (fit_study(table, roles, settings) for _ in range(2))
+    for key in ("auc", "prior", "importance", "unlabeled_effect", "top"):
+        assert first.findings[key] == second.findings[key]
+    np.testing.assert_array_equal(first.model.scorer.coef, second.model.scorer.coef)
+
+
+def test_order_of_rows_does_not_matter_to_the_prior():
+    table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
+    shuffled = table.take(np.random.default_rng(0).permutation(200))
+    found = []
+    for data in (table, shuffled):
+        settings = FitSettings(n_centers=10, folds=2, importance=False)
+        roles = ColumnRoles("is_fraud", ids=("payment_id",))
+        found.append(fit_study(data, roles, settings).findings["prior"])
+    # folds are drawn by row number, so it is another draw, well within the error
+    assert abs(found[0]["value"] - found[1]["value"]) < 0.5 * found[0]["std_error"]
+
+
+def test_top_rows_are_the_highest_unlabelled_scores():
+    table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
+    settings = FitSettings(n_centers=10, folds=2, top=7, importance=False)
+    study = fit_study(table, ColumnRoles("is_fraud", ids=("payment_id",)), settings)
+    scores = study.model.score(table)
+    unlabeled = [i for i, v in enumerate(table.column("is_fraud").to_pylist()) if v is None]
+    expected = sorted(unlabeled, key=lambda i: -scores[i])[:7]
+    assert [row[0] - 1 for row in study.findings["top"]["rows"]] == expected
+    ids = table.column("payment_id").to_pylist()
+    assert [row[1] for row in study.findings["top"]["rows"]] == [ids[i] for i in expected]
+
+
+def test_beliefs_that_nothing_would_use():
+    for belief, more, words in (
+        ((0.1, 0.2), {"prior": 0.1}, "given is not estimated"),
+        ((0.2, 0.1), {}, "0 <= low < high <= 1"),
+        ("low", {}, "belief must be"),
+    ):
+        with pytest.raises(InputError, match=words):
+            FitSettings(belief=belief, **more)
+
+
+def small_table(n_p, n_n, n_u):
+    labels = pa.array([1] * n_p + [0] * n_n + [None] * n_u, pa.int8())
+    x, z = np.random.default_rng(0).normal(size=(2, n_p + n_n + n_u))
+    x[:n_p] += 1.0
+    return pa.table({"x": x, "z": z, "y": labels})
+
+
+def test_two_rows_of_a_class_cannot_be_held_back():
+    settings = FitSettings(prior=0.2, n_centers=4, model="paper", importance=False)
+    study = fit_study(small_table(2, 20, 40), ColumnRoles("y"), settings)
+    assert study.evidence is None
+    assert study.findings["auc"] is None
+    assert "at least 3 different rows" in study.findings["auc_reason"]
+    assert "rivals" not in study.findings
+    card = study.model.card
+    assert card["auc_reason"] == study.findings["auc_reason"]
+    assert (card["label"], card["ids"]) == ("y", [])
+    assert "top" not in card
+
+
+QUICK = {"prior": 0.25, "model": "average", "n_centers": 4, "folds": 2, "top": 3}
+
+
+SHORT = {**QUICK, "importance": False, "comparisons": False}
+
+
+def a_table(sizes=(8, 12, 40), seed=0, **columns):
+    """Two columns of numbers, of which the first tells, one of words with gaps, ids, labels."""
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    tells = np.r_[np.ones(sizes[0]), np.zeros(sizes[1]), rng.random(sizes[2]) < 0.25]
+    labels = [1] * sizes[0] + [0] * sizes[1] + [None] * sizes[2]
+    return pa.table(
+        {
+            "x": rng.normal(size=n) + 2 * tells,
+            "z": rng.normal(size=n),
+            "w": pa.array([["a", "b", "c", None][k % 4] for k in range(n)]),
+            "i": [f"r{k}" for k in range(n)],
+            "y": pa.array(labels, pa.int8()),
+            **columns,
+        }
+    )
+
+
+COLUMNS = ColumnRoles("y", ids=("i",))
+
+
+def test_threshold_and_best_rows_of_a_draw_come_from_all_rows():
+    """One of its parts after the other; the ranker is moved with the model."""
+    table = a_table((8, 12, 90))
+    study = fit_study(table, COLUMNS, FitSettings(**SHORT, max_unlabeled=30))
+    unlabeled = table.slice(20)
+    scores = study.model.score(unlabeled)
+    assert np.mean(scores > 0) == pytest.approx(0.25, abs=2 / 30)
+    ranker = study.ranker
+    assert ranker.intercept_ == -ranker.threshold_
+    assert study.model.threshold == pytest.approx(ranker.threshold_)
+    np.testing.assert_allclose(ranker.decision_function(study.encoder.transform(unlabeled)), scores)
+    best = np.argsort(-scores)[:3]
+    top = study.findings["top"]
+    assert [line[:2] for line in top["rows"]] == [[21 + i, f"r{20 + i}"] for i in best]
+    assert [line[2] for line in top["rows"]] == pytest.approx(scores[best].tolist())
+
+
+def test_the_time_of_a_fit_is_between_its_begin_and_its_end(monkeypatch):
+    readings = iter([100.0, 112.3456])
+    clock = SimpleNamespace(perf_counter=lambda: next(readings))
+    monkeypatch.setattr(study_fit, "time", clock)
+    study = fit_study(a_table(), COLUMNS, FitSettings(**SHORT))
+    assert study.findings["seconds"] == 12.3
+    assert study.model.card["table"] == study.findings["table"]
+
+
+@pytest.mark.parametrize("folds", [2, 5])
+@pytest.mark.parametrize(
+    ("groups", "n_folds"),
+    [((1, 1, 1), (3, 3)), ((2, 1, 1), (3, 3)), ((1, 1, 1, 1), (2, 4)), ((3, 1, 1, 1), (2, 4)),
+     ((1, 1), None), ((2, 1), None), ((3, 1), None), ((3,), None)],
+)  # fmt: skip
+def test_three_different_rows_of_a_class_can_be_held_back(groups, n_folds, folds):
+    """Two rows of a class are left to every refit, whatever is copied and however many folds."""
+    n_p = sum(groups)
+    table = a_table((n_p, 12, 40)).select(["x", "z", "y"])
+    first = np.repeat(np.cumsum([0, *groups[:-1]]), groups)
+    table = table.take(pa.array(np.r_[first, n_p : table.num_rows]))
+    study = fit_study(table, ColumnRoles("y"), FitSettings(**{**SHORT, "folds": folds}))
+    if n_folds is None:
+        assert study.evidence is study.findings["auc"] is None
+        assert "at least 3 different rows" in study.findings["auc_reason"]
+    else:
+        held = study.evidence.held_out
+        assert held.n_folds == n_folds[folds == 5]
+        for k in range(held.n_folds):
+            assert 0 < np.sum(held.codes[held.fold == k] == 1) <= n_p - 1
+        assert study.findings["auc"]["low"] <= study.findings["auc"]["value"]
+
+
+def test_sparse_rows_are_fitted_as_they_are():
+    rng = np.random.default_rng(0)
+    X = sparse.csr_matrix(rng.random((60, 8)) * (rng.random((60, 8)) < 0.5))
+    labels = np.repeat([1.0, 0.0, np.nan], [8, 12, 40])
+    settings = FitSettings(**{**SHORT, "n_centers": None, "basis": "linear"})
+    study = fit_study((X, labels), ColumnRoles("y"), settings)
+    scores = study.model.score(X)
+    best = 20 + np.argsort(-scores[20:])[:3]
+    assert [line[0] - 1 for line in study.findings["top"]["rows"]] == best.tolist()
+    assert study.findings["table"]["kinds"] == {"sparse feature": 8}
+    assert study.findings["leaks"] == []
+    encoded = study.encoder.transform(X)
+    np.testing.assert_allclose(study.ranker.decision_function(encoded), scores)
+
+
+def test_a_column_that_knows_the_label_is_told_first():
+    known = pa.array([1.0] * 8 + [0.0] * 52)
+    findings = fit_study(a_table(k=known), COLUMNS, FitSettings(**SHORT)).findings
+    assert len(findings["leaks"]) >= 1
+    assert "Column 'k' separates" in findings["leaks"][0]
+    assert findings["warnings"][: len(findings["leaks"])] == findings["leaks"]
+    assert fit_study(a_table(), COLUMNS, FitSettings(**SHORT)).findings["leaks"] == []
