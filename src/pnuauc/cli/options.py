@@ -1,61 +1,291 @@
-"""What a command is given: a table in one file or many, a model, a number of threads."""
+"""The options of all commands, each once; a command takes a group of them as one parameter."""
 
 from __future__ import annotations
 
-import glob
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
 
-from pnuauc._utils.progress import progress_bar
-from pnuauc.cli.console import Voice
+import typer
+
 from pnuauc.exceptions import InputError
-from pnuauc.io.formats import COMPRESSIONS, FORMATS, detect_format, refuse_address, spooled
-from pnuauc.io.readers import ReadOptions, read_cells
-from pnuauc.io.sources import FileSource
-from pnuauc.io.write import check_writable, written_by_us
 
-__all__ = [
-    "MODEL_ENDING",
-    "Engine",
-    "GivenTable",
-    "RowMeter",
-    "beside",
-    "check_choice",
-    "check_outputs",
-    "existing_model",
-    "given_tables",
-    "n_threads",
-    "parse_belief",
-    "parse_count",
-    "parse_engine",
-    "parse_explore",
-    "parse_prior",
-    "scored_files",
+if TYPE_CHECKING:
+    from pnuauc.io.readers import ReadOptions
+    from pnuauc.study import ColumnRoles, LabelCodes
+
+# typer reads these annotations at run time, so they are spelled for Python 3.10
+Many = Optional[list[str]]  # noqa: UP045
+Text = Optional[str]  # noqa: UP045
+File = Optional[Path]  # noqa: UP045
+Count = Optional[int]  # noqa: UP045
+Number = Optional[float]  # noqa: UP045
+
+# Panels of the help. What has none comes first, under Options: the few that matter most.
+first_option: Any = partial(typer.Option, metavar="COLUMN")
+labels_option: Any = partial(typer.Option, metavar="VALUE", rich_help_panel="Labels")
+model_option: Any = partial(typer.Option, metavar="NUMBER", rich_help_panel="Model and estimates")
+reading_option: Any = partial(typer.Option, metavar="VALUE", rich_help_panel="Reading")
+output_option: Any = partial(typer.Option, rich_help_panel="Output")
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """A parameter whose type is a dataclass becomes one option for each of its fields."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {}
+    flat: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        if not dataclasses.is_dataclass(hints[name]):
+            flat[name] = parameter.replace(annotation=hints[name], kind=parameter.KEYWORD_ONLY)
+            continue
+        groups[name] = kind = hints[name]
+        own = get_type_hints(kind, include_extras=True)
+        for field in dataclasses.fields(kind):
+            flat[field.name] = inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=own[field.name],
+            )
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, kind in groups.items():
+            given[name] = kind(**{f.name: given.pop(f.name) for f in dataclasses.fields(kind)})
+        command(**given)
+
+    run.__signature__ = inspect.Signature(list(flat.values()))  # type: ignore[attr-defined]
+    run.__annotations__ = {name: parameter.annotation for name, parameter in flat.items()}
+    return run
+
+
+TableArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV, JSON lines, Parquet, Arrow/Feather, Excel or LIBSVM file, also "
+        "compressed; several files, a folder or a quoted pattern are one table; - reads "
+        "standard input.",
+        readable=False,  # the reader says what is wrong
+    ),
+]
+ModelArgument = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="Model file written by pnuauc fit.", readable=False),
+]
+LabelOption = Annotated[
+    str,
+    first_option(
+        "--label", "-l", help="Column of labels: 1 positive, 0 negative, empty unlabelled."
+    ),
+]
+PriorOption = Annotated[
+    Text,
+    first_option(
+        "--prior",
+        metavar="SHARE",
+        help="Share of positives among the unlabelled rows: 0.1, 10%, 0.05:0.15, or auto.",
+    ),
+]
+BeliefOption = Annotated[
+    Text,
+    labels_option(
+        "--belief",
+        metavar="SHARE",
+        help="95% interval of that share before the data are used: 0.01:0.2.",
+    ),
+]
+DropOption = Annotated[Many, first_option("--drop", help="Column to leave out (repeatable).")]
+CategoricalOption = Annotated[
+    Many,
+    reading_option(
+        "--categorical",
+        metavar="COLUMN",
+        help="Column of numeric codes to read as categories (repeatable).",
+    ),
+]
+LevelOption = Annotated[
+    float, model_option("--level", min=0.5, max=0.999, help="Confidence level of intervals.")
+]
+SeedOption = Annotated[int, model_option("--seed", help="Random seed.")]
+OverwriteOption = Annotated[
+    bool, output_option("--overwrite", help="Replace files that pnuauc did not write.")
+]
+JsonOption = Annotated[bool, output_option("--json", help="Print JSON and nothing else.")]
+QuietOption = Annotated[bool, output_option("--quiet", "-q", help="Print errors only.")]
+
+
+def _some_threads(value: int) -> int:
+    if value == 0:
+        raise InputError("--jobs 0 means no threads; give 1 or more, or -1 for all cores.")
+    return value
+
+
+JobsOption = Annotated[
+    int,
+    model_option("--jobs", "-j", callback=_some_threads, help="Threads; -1 uses all cores."),
 ]
 
-# Texts of options -> values, and the engine that they name.
+
+@dataclass(frozen=True)
+class Codes:
+    """Which values of the label column stand for what."""
+
+    positive: Annotated[
+        Many, labels_option("--positive", help="Label of positive rows (repeatable).")
+    ] = None
+    negative: Annotated[
+        Many, labels_option("--negative", help="Label of negative rows (repeatable).")
+    ] = None
+    unlabeled: Annotated[
+        Many, labels_option("--unlabeled", help="Label of unlabelled rows (repeatable).")
+    ] = None
+
+    def read(self) -> LabelCodes:
+        from pnuauc.study import LabelCodes
+
+        return LabelCodes(self.positive or None, self.negative or None, self.unlabeled or None)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns are."""
+
+    id_: Annotated[Many, first_option("--id", help="Column that identifies rows (repeatable).")] = (
+        None
+    )
+    drop: DropOption = None
+    categorical: CategoricalOption = None
+    embedding: Annotated[
+        Many,
+        reading_option(
+            "--embedding", help="Columns that are one vector: e for e0, e1, ... (repeatable)."
+        ),
+    ] = None
+    decimal: Annotated[
+        Text, reading_option("--decimal", help="Decimal mark, . or , (default: detected).")
+    ] = None
+    date_format: Annotated[
+        Many,
+        reading_option(
+            "--date-format",
+            help="day-first, month-first or a format such as %d/%m/%Y; of one column: "
+            "when=%d/%m/%Y.",
+        ),
+    ] = None
+
+    def roles(self, label: str, codes: Codes) -> ColumnRoles:
+        from pnuauc.study import ColumnRoles
+
+        return ColumnRoles(
+            label,
+            tuple(self.id_ or ()),
+            tuple(self.drop or ()),
+            tuple(self.categorical or ()),
+            codes.read(),
+            self.decimal,
+            self._date_formats(),
+            tuple(self.embedding or ()),
+        )
+
+    def _date_formats(self) -> Any:
+        """One format for all, or formats by column where they are written column=format."""
+        given = self.date_format
+        if not given:
+            return None
+        if len(given) == 1 and "=" not in given[0]:
+            return given[0]
+        pairs = [item.split("=", 1) for item in given]
+        if any(len(pair) < 2 for pair in pairs):
+            raise InputError("Give --date-format once for all columns, or column=format for each.")
+        return dict(pairs)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read."""
+
+    delimiter: Annotated[
+        Text, reading_option("--delimiter", help="Delimiter of CSV files; default: detected.")
+    ] = None
+    encoding: Annotated[str, reading_option("--encoding", help="Encoding of text files.")] = "utf8"
+    format_: Annotated[
+        Text,
+        reading_option(
+            "--format",
+            help="csv, tsv, jsonl, parquet, arrow, excel or libsvm; default: by the file name.",
+        ),
+    ] = None
+    sheet: Annotated[
+        Text, reading_option("--sheet", help="Sheet of Excel files; default: the first.")
+    ] = None
+
+    def options(self) -> ReadOptions:
+        from pnuauc.io.readers import ReadOptions
+
+        named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+        mark = named.get(self.delimiter, self.delimiter) if self.delimiter else None
+        return ReadOptions(mark, self.encoding, self.format_, self.sheet)
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Where a table is visited, if not in this process: "dask" or "spark", and its address."""
+    """Where the files are visited; here, unless ``engine`` names another place."""
 
-    name: str
-    address: str | None = None
+    engine: Annotated[
+        Text,
+        model_option(
+            "--engine",
+            metavar="VALUE",
+            help="dask or spark; default: read the files on this machine.",
+        ),
+    ] = None
+    address: Annotated[
+        Text,
+        model_option("--address", metavar="VALUE", help="Dask scheduler, such as tcp://host:8786."),
+    ] = None
+    master: Annotated[
+        Text,
+        model_option(
+            "--master", metavar="VALUE", help="Spark master, or sc://host for Spark Connect."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_choice("--engine", self.engine, ("dask", "spark"))
+        for option, value, needed in (
+            ("--address", self.address, "dask"),
+            ("--master", self.master, "spark"),
+        ):
+            if value is not None and self.engine != needed:
+                raise InputError(f"{option} goes with --engine {needed}.")
 
     def files(self, source: Any) -> AbstractContextManager[Any]:
         """The files as a source of the engine, which is loaded when it is asked for."""
-        if self.name == "dask":
+        if self.engine == "dask":
             from pnuauc.dask.source import dask_files
 
             return dask_files(source, self.address)
         from pnuauc.spark.source import spark_files
 
-        return spark_files(source, self.address)
+        return spark_files(source, self.master)
+
+
+@dataclass(frozen=True)
+class Output:
+    """How much is printed."""
+
+    json: JsonOption = False
+    quiet: QuietOption = False
+
+
+# Texts of options -> values.
 
 
 def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:
@@ -119,28 +349,19 @@ def _shares(text: str) -> list[float]:
         return []
 
 
-def parse_engine(engine: str | None, address: str | None, master: str | None) -> Engine | None:
-    """Where to visit the table; None: here."""
-    check_choice("--engine", engine, ("dask", "spark"))
-    for option, value, needed in (("--address", address, "dask"), ("--master", master, "spark")):
-        if value is not None and engine != needed:
-            raise InputError(f"{option} goes with --engine {needed}.")
-    return None if engine is None else Engine(engine, address or master)
-
-
-def parse_explore(text: str) -> float | str:
+def parse_share(text: str, option: str) -> float | str:
     """A share ("0.1", "10%") or "auto".
 
     Examples
     --------
-    >>> parse_explore("10%"), parse_explore("auto")
+    >>> parse_share("10%", "--explore"), parse_share("auto", "--explore")
     (0.1, 'auto')
     """
     if text.strip().lower() == "auto":
         return "auto"
     values = _shares(text)
     if len(values) != 1 or not 0.0 <= values[0] <= 1.0:
-        raise InputError(f"--explore takes a share from 0 to 1 (0.1 or 10%) or auto; got {text!r}.")
+        raise InputError(f"{option} takes a share from 0 to 1 (0.1 or 10%) or auto; got {text!r}.")
     return values[0]
 
 
@@ -158,211 +379,3 @@ def parse_count(text: str, option: str) -> int | str:
     if not word.isdecimal() or int(word) < 2:
         raise InputError(f"{option} takes a number of rows, 2 or more, or all; got {text!r}.")
     return int(word)
-
-
-# Where a command may write: never over its inputs, another output, or files of others.
-
-
-def check_outputs(
-    outputs: Sequence[Path], inputs: Sequence[Path] = (), *, overwrite: bool = False
-) -> None:
-    """Refuse outputs that are inputs, each other (also through links), or files of somebody else.
-
-    Files that pnuauc wrote are replaced without asking; ``overwrite`` allows others too.
-    """
-    taken = {_identity(path): path for path in inputs}
-    for path in outputs:
-        check_writable(path)
-        same = taken.get(_identity(path))
-        if same is not None:
-            what = "an input" if same in inputs else "another output"
-            known = f"'{path}'" if path == same else f"'{path}' is the same file as '{same}', which"
-            raise InputError(f"{known} is {what} of this command; name another file to write.")
-        taken[_identity(path)] = path
-        if not overwrite and path.exists() and not written_by_us(path):
-            raise InputError(
-                f"'{path}' already exists and was not written by pnuauc; name another file, or "
-                "replace it with --overwrite."
-            )
-
-
-def _identity(path: Path) -> tuple[int | str, ...]:
-    """The same for two names of one file, be it there or not."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        resolved = Path(os.path.realpath(path))  # which a loop of links does not stop
-        try:
-            folder = os.stat(resolved.parent)
-        except OSError:
-            return (str(resolved),)
-        return (folder.st_dev, folder.st_ino, resolved.name)
-    return (found.st_dev, found.st_ino)
-
-
-# What a command is given: a table in one file or many, a model, a number of threads.
-
-
-MODEL_ENDING = ".pnuauc"
-
-#: A single file of at most this many bytes is read whole.
-_SMALL_BYTES = 64 * 2**20
-
-
-@dataclass(frozen=True)
-class GivenTable:
-    """What the command line names: files, folders and patterns, or one of them, or a pipe."""
-
-    paths: tuple[Path, ...]
-    reading: ReadOptions
-
-    @property
-    def first(self) -> Path:
-        return self.paths[0]
-
-    @property
-    def is_many(self) -> bool:
-        """Whether it is visited file by file: several files, a folder, a pattern, a large file."""
-        if len(self.paths) > 1:
-            return True
-        path = self.first
-        if str(path) == "-":
-            return False
-        if path.is_dir() or (glob.has_magic(str(path)) and not path.exists()):
-            return True
-        if not path.is_file() or path.stat().st_size <= _SMALL_BYTES:
-            return False
-        return detect_format(path, self.reading) in {"csv", "tsv", "parquet", "arrow"}
-
-    @property
-    def name(self) -> str:
-        """What reports call it."""
-        more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
-        named = self.reading.name or (str(self.first) if self.is_many else self.first.name)
-        return f"{named}{more}"
-
-    def beside(self, ending: str) -> Path:
-        """Where to write by default; several files stand for the folder of the first."""
-        if len(self.paths) == 1:
-            return beside(self.first, ending)
-        return beside(self.first.absolute().parent, ending)
-
-    def source(self, n_threads: int = 1, meter: RowMeter | None = None) -> FileSource:
-        """The files, to be visited."""
-        if any(str(path) == "-" for path in self.paths):
-            raise InputError("Standard input is one table; it cannot be joined with files.")
-        found = FileSource.open(self.paths, self.reading, n_threads=n_threads)
-        if meter is not None:
-            meter.source, found.seen = found, meter
-        return found
-
-    @contextmanager
-    def opened(
-        self, n_threads: int = 1, meter: RowMeter | None = None, engine: Engine | None = None
-    ) -> Iterator[Any]:
-        """A source, or all rows: a ``pyarrow.Table`` or, of LIBSVM, (CSR, labels)."""
-        if self.is_many or engine is not None:
-            source = self.source(n_threads, meter)
-            with nullcontext(source) if engine is None else engine.files(source) as visited:
-                yield visited
-            return
-        with spooled(self.first, self.reading) as (path, reading):
-            data = read_cells(path, reading)
-        yield data
-
-
-def given_tables(table: Path | Sequence[Path], reading: ReadOptions) -> GivenTable:
-    """One path or several."""
-    paths = (table,) if isinstance(table, (str, os.PathLike)) else tuple(table)
-    for path in paths:
-        refuse_address(Path(path), str(path))
-    return GivenTable(tuple(Path(path) for path in paths), reading)
-
-
-class RowMeter:
-    """A bar for each visit of a table: rows done, and the time that is left."""
-
-    def __init__(self, voice: Voice) -> None:
-        self.voice, self.done = voice, 0
-        self.source: FileSource | None = None
-        self._open: ExitStack | None = None
-        self._bar: Any = None
-
-    def __call__(self, n: int) -> None:
-        if not self.voice.shows_progress:
-            return
-        if self._open is None:
-            self._open = ExitStack()
-            self._bar = self._open.enter_context(progress_bar("Visiting rows", True))
-        self.done += n
-        total = None if self.source is None else self.source.n_rows
-        of = f" of {total:,}" if total else ""
-        self._bar("rows", self.done / total if total else 0.0, f"{self.done:,}{of}")
-        if total and self.done >= total:
-            self.close()
-
-    def close(self) -> None:
-        """End the bar; the next row begins another."""
-        self.done = 0
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
-
-def beside(table: Path, ending: str | None) -> Path:
-    """table.csv.gz -> table<ending>; None keeps the table's own ending after .scored.
-
-    A pattern stands for the folder that it looks into.
-    """
-    if table.is_dir():
-        return table.with_name(table.resolve().name + (ending or ".scored"))
-    while glob.has_magic(table.name) and not table.exists():
-        table = table.parent
-        if not table.name:
-            return Path("table" + (ending or ".scored"))
-        if not glob.has_magic(str(table)):
-            return table.with_name(table.name + (ending or ".scored"))
-    stem = _unpacked(table.name if str(table) != "-" else "table.csv")
-    suffix = Path(stem).suffix
-    return table.with_name(stem.removesuffix(suffix) + (ending or f".scored{suffix}"))
-
-
-def _unpacked(name: str) -> str:
-    """The name without an ending that says how the file is compressed."""
-    for ending in COMPRESSIONS:
-        name = name.removesuffix(ending)
-    return name
-
-
-def scored_files(given: GivenTable, source: FileSource, folder: Path) -> list[Path]:
-    """Where the scores of each file go: the same place below ``folder``, as CSV if they must."""
-    for path in given.paths:
-        if path.is_dir() and folder.resolve().is_relative_to(path.resolve()):
-            raise InputError(
-                f"'{folder}' lies inside the table '{path}' and would be read as part of it; name "
-                "another folder.",
-                about="output",
-            )
-    files = [file.path.absolute() for file in source.files]
-    root = Path(os.path.commonpath([path.parent for path in files]))
-    targets = []
-    for path in files:
-        name = _unpacked(path.name)
-        kind = FORMATS.get(Path(name).suffix.lower())
-        if kind not in {"csv", "tsv", "parquet", "arrow"}:
-            name = Path(name).stem + ".csv"
-        targets.append(folder / path.relative_to(root).parent / name)
-    return targets
-
-
-def existing_model(path: Path) -> Path:
-    """The file as named, or with the ending that ``fit -o model`` added."""
-    with_ending = path.with_name(path.name + MODEL_ENDING)
-    return with_ending if not path.is_file() and with_ending.exists() else path
-
-
-def n_threads(jobs: int) -> int:
-    """Threads of ``--jobs``; as many as there are cores for -1."""
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(jobs))

@@ -17,9 +17,8 @@ from pnuauc._utils.label_values import RoleCounts
 from pnuauc._utils.progress import progress_bar
 from pnuauc._utils.show import few
 from pnuauc.cli.console import Voice, hints_for
-from pnuauc.cli.options import (
+from pnuauc.cli.files import (
     MODEL_ENDING,
-    Engine,
     GivenTable,
     RowMeter,
     beside,
@@ -27,9 +26,9 @@ from pnuauc.cli.options import (
     existing_model,
     given_tables,
     n_threads,
-    parse_explore,
     scored_files,
 )
+from pnuauc.cli.options import Engine
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io.columns import cells_of
 from pnuauc.io.formats import FORMATS, spooled
@@ -356,7 +355,7 @@ def review_table(
         found = Review.open(where)
     else:
         voice.stage(f"Reading {table.name} ...")
-        found = Review(table, where, **{**settings, "explore": parse_explore(settings["explore"])})
+        found = Review(table, where, **settings)
     files: dict[str, str] = {}
     notes: list[str] = []
     if add is not None:
