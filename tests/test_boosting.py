@@ -101,6 +101,7 @@ def test_a_prior_that_is_too_large_does_not_end_a_run():
         auc_estimate(y, scores, 0.6)
 
 
+@pytest.mark.slow
 def test_the_best_of_many_rounds_is_flattered_and_the_rows_kept_aside_are_not():
     """Rounds that all rank alike: the largest of 100 values is luck, the other half says so."""
     rng = np.random.default_rng(2)

@@ -359,6 +359,7 @@ def rows(n_negative, seed=0):
     return s.X, read_roles(s.y, unlabeled_label=-1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [AUCClassifier, AUCClassifierCV])
 def test_random_state_fixes_an_estimated_prior_and_the_scores(kind):
     X, roles = rows(0)

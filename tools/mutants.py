@@ -93,6 +93,7 @@ def mutated(node: ast.AST) -> ast.AST | None:
 def mutants(path: Path) -> Iterator[Mutant]:
     """Every mutant of a file; annotations, docstrings and f-strings are left alone."""
     text = (ROOT / path).read_text(encoding="utf-8")
+    lines = [line.encode() for line in text.splitlines()]
     todo: list[ast.AST] = [ast.parse(text)]
     while todo:
         node = todo.pop()
@@ -108,7 +109,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
         ]
         changed = mutated(node)
         if changed is not None and isinstance(node, ast.expr) and node.lineno == node.end_lineno:
-            before = ast.get_source_segment(text, node) or ""
+            before = lines[node.lineno - 1][node.col_offset : node.end_col_offset].decode()
             after = f"({ast.unparse(ast.fix_missing_locations(changed))})"
             yield Mutant(str(path), node.lineno, node.col_offset, before, after)
 

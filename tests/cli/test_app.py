@@ -293,6 +293,7 @@ def test_prior(folder):
     assert "If rows were labelled inside this table, not added to it" in text.stdout
 
 
+@pytest.mark.slow
 def test_belief(folder, tmp_path):
     """What is known beforehand moves the estimate of both commands, and both say so."""
     table = [folder / "payments.parquet", "--label", "is_fraud", "--json"]

@@ -8,7 +8,7 @@ import pytest
 from pnuauc.core.basis import MultiscaleBasis
 from pnuauc.core.moments import Moments
 from pnuauc.core.risks import QuadraticForm, nu_risk, pn_risk, pu_risk
-from pnuauc.core.solvers import LinearModel, PartAt, minimize, solve_ridge
+from pnuauc.core.solvers import LinearModel, PartAt, check_alpha, minimize, solve_ridge
 from pnuauc.losses import LOSSES, get_loss
 from pnuauc.selection import TrainedGrid, deal_folds
 
@@ -70,7 +70,7 @@ def test_singular_forms_without_ridge_give_the_least_norm():
 @pytest.mark.parametrize("alpha", [-1.0, np.nan, np.inf, "1", None, True])
 def test_bad_ridges_are_refused(alpha):
     with pytest.raises(ValueError, match="alpha"):
-        solve_ridge(random_form(2), [alpha])
+        check_alpha(alpha)
 
 
 def objective_of(risk, loss, rows):

@@ -63,6 +63,7 @@ def test_the_roc_encloses_the_auc_and_its_band_holds_it(found):
     assert np.all(roc["tpr"] <= roc["high"] + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_p", "n_n"), [(300, 300), (40, 60), (60, 0), (0, 200)])
 def test_intervals_hold_the_truth(n_p, n_n):
     """95% intervals of 20 draws with independent scores; fewer than 16 would be one in 3,000.
@@ -141,6 +142,7 @@ def test_labels_at_random_are_evidence_on_the_share():
     assert random.low <= 0.1 <= random.high
 
 
+@pytest.mark.slow
 def test_labels_picked_for_their_score_are_noticed_and_fair_ones_are_not():
     rng = np.random.default_rng(8)
     picked = place_scores(rng.uniform(0.9, 1, 30), rng.uniform(0.9, 1, 60), discount=2.0)

@@ -328,6 +328,7 @@ def test_beliefs_are_read_or_refused() -> None:
         Beta(0, 1)
 
 
+@pytest.mark.slow
 def test_a_belief_reaches_the_estimate():
     """A study starts from it as the estimator does; with flat columns it is all there is."""
     rng = np.random.default_rng(4)

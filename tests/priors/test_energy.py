@@ -146,6 +146,7 @@ def test_v_statistic_leans_to_the_labelled_share_and_u_does_not() -> None:
     assert abs(np.median(estimates["u"]) - 0.1) < 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_p", "n_n"), [("waveform", 5, 45), ("twonorm", 25, 25), ("banana", 20, 80)]
 )

@@ -33,6 +33,7 @@ def answer(batch, truth):
     return {i: truth[i] for i in batch.ids}
 
 
+@pytest.mark.slow
 def test_to_the_stop(tmp_path):
     review, _, truth = begin(tmp_path, explore=0.5)
     bounds = []

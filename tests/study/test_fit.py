@@ -234,6 +234,7 @@ def test_rows_to_review_come_with_reasons_columns_and_ids_as_they_are():
         assert f"signal = {cells[1]}" in reason
 
 
+@pytest.mark.slow
 def test_model_card_and_findings_are_reproducible():
     table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
     roles = ColumnRoles("is_fraud", ids=("payment_id",))

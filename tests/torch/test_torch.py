@@ -194,6 +194,7 @@ def test_a_negative_part_is_mirrored_held_or_left():
         np.testing.assert_allclose(gradient, factor * slopes, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="the examples are not beside the tests")
 def test_without_a_correction_a_flexible_network_diverges():
     risks = runpy.run_path(str(EXAMPLE))["risks"]
@@ -334,6 +335,7 @@ print(metric.compute().n_unlabeled, metric.compute().value, len(list(sampler)))
 """
 
 
+@pytest.mark.system
 def test_two_processes_share_the_metric_and_the_batches(tmp_path):
     if not torch.distributed.is_available():
         pytest.skip("this torch has no torch.distributed")

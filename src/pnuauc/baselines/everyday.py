@@ -20,7 +20,7 @@ from pnuauc._utils.extras import need
 from pnuauc.baselines.common import LinearRanker, Ranker
 from pnuauc.core.design import Design
 from pnuauc.core.risks import Part, Risk, Term
-from pnuauc.core.solvers import solve_ridge
+from pnuauc.core.solvers import check_alpha, solve_ridge
 from pnuauc.labels import NEGATIVE, POSITIVE, Roles
 
 __all__ = [
@@ -290,11 +290,12 @@ class SAMULT(LinearRanker):
     def fit(self, X: Any, y: ArrayLike) -> SAMULT:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         X, roles = self._read_classes(X, y)
-        risk = samult_risk(self.gamma)  # read first, so that a bad gamma is an error in any setting
+        # read first, so that bad settings are errors whatever the rows
+        risk, alpha = samult_risk(self.gamma), check_alpha(self.alpha)
         if not roles.n_unlabeled:
             risk = samult_risk(0.0)
         design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
-        self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha]).coef[0]
+        self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [alpha]).coef[0]
         scores = design.scores(self.coef_)
         self._set_threshold(scores["P"], scores["N"])
         return self

@@ -183,8 +183,11 @@ class _ScaleMixin:
         """Width of every scale, shape (n_scales,); NaN where a scale has none."""
         return np.array([getattr(self, "width_", np.nan)])
 
-    def scales(self, X: Any) -> Iterator[tuple[int, Any]]:
-        """(j, features of scale j, shape (n, n_features)) for every scale."""
+    def scales(self, X: Any, reuse: bool = True) -> Iterator[tuple[int, Any]]:
+        """(j, features of scale j, shape (n, n_features)) for every scale.
+
+        With ``reuse`` an array holds good until the next one is asked for.
+        """
         yield 0, self.features(X)  # type: ignore[attr-defined]
 
     def scale(self, j: int) -> Any:
@@ -387,11 +390,8 @@ class MultiscaleBasis(_CenterBasis):
         """The fitted basis of some of the widths, side by side."""
         return MultiscaleBasis.from_parts(self.centers_, self.widths_[list(wanted)])
 
-    def scales(self, X: Any) -> Iterator[tuple[int, NDArray[Any]]]:
-        """(j, features of width j, shape (n, b)) for every width, widest of each chain first.
-
-        The array is reused: it holds good until the next one is asked for.
-        """
+    def scales(self, X: Any, reuse: bool = True) -> Iterator[tuple[int, NDArray[Any]]]:
+        """(j, features of width j, shape (n, b)) for every width, widest of each chain first."""
         chains = factor_two_chains(self.widths_)
         widest = self.widths_[chains[0][0][0]]
         exponents = gaussian_exponents(X, self.centers_, widest)
@@ -403,8 +403,8 @@ class MultiscaleBasis(_CenterBasis):
             else:
                 np.exp(exponents, out=out)
             for j, halvings in chain:
-                for _ in range(2 * halvings):
-                    np.multiply(out, out, out=out)
+                for step in range(2 * halvings):
+                    out = np.multiply(out, out, out=out if reuse or step else None)
                 yield j, out
 
     def features(self, X: Any) -> NDArray[Any]:

@@ -12,6 +12,7 @@ for every loss; from moments, for the squared loss, it is a quadratic form in th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -122,7 +123,7 @@ class Risk:
         }
         return "".join(role for role in "PNU" if role in used)
 
-    @property
+    @functools.cached_property
     def terms(self) -> tuple[Term, ...]:
         """All terms with the weights of their parts multiplied in."""
         return tuple(

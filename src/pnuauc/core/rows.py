@@ -210,7 +210,7 @@ class Block:
             found: Iterable[tuple[int, Any]] = basis.scales(self.X)
         else:
             found = self.store.get(
-                "scales", basis, self, lambda: [(j, f.copy()) for j, f in basis.scales(self.X)]
+                "scales", basis, self, lambda: list(basis.scales(self.X, reuse=False))
             )
         return found
 

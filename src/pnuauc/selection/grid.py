@@ -27,7 +27,7 @@ from pnuauc.core.rows import (
     count_rows,
     map_blocks,
 )
-from pnuauc.core.solvers import LinearModel
+from pnuauc.core.solvers import LinearModel, check_alpha
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.selection.choice import (
     Candidates,
@@ -122,7 +122,7 @@ class TrainedGrid:
         self.sample = dict(rows if sample is None else sample)
         self.rows, self.basis, self.prior, self.n_folds = dict(rows), basis, prior, n_folds
         self.risks = [pnu_risk(float(eta), prior) for eta in etas]
-        self.alphas = [float(alpha) for alpha in alphas]
+        self.alphas = [check_alpha(alpha) for alpha in alphas]
         self.candidates = Candidates.from_grid(basis.scale_widths, etas, self.alphas)
         self.loss, self.n_threads = get_loss(loss), n_threads
         self.max_iter, self.tol = max_iter, tol
