@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -275,33 +273,3 @@ def test_the_tool_refuses_in_a_sentence(frame, tmp_path):
     broken = run(*fit)
     assert broken.exit_code == 2
     assert "2.parquet' cannot be read as Parquet" in broken.stderr
-
-
-def test_the_meter_tells_rows_done_of_each_visit(monkeypatch):
-    from pnuauc.cli import options as _tables
-
-    told = []
-
-    @contextmanager
-    def bar(title, show):
-        told.append("open")
-        yield lambda stage, share, detail: told.append((round(share, 2), detail))
-        told.append("closed")
-
-    monkeypatch.setattr(_tables, "progress_bar", bar)
-    meter = _tables.RowMeter(SimpleNamespace(shows_progress=True))
-    meter.source = SimpleNamespace(n_rows=None)
-    meter(1000)
-    meter.close()
-    meter.source.n_rows = 4000
-    for n in (1000, 3000, 2000):
-        meter(n)
-    meter.close()
-    assert told == [
-        "open", (0.0, "1,000"), "closed",
-        "open", (0.25, "1,000 of 4,000"), (1.0, "4,000 of 4,000"), "closed",
-        "open", (0.5, "2,000 of 4,000"), "closed",
-    ]  # fmt: skip
-    quiet = _tables.RowMeter(SimpleNamespace(shows_progress=False))
-    quiet(5)
-    assert told[-1] == "closed"
