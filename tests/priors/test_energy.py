@@ -10,7 +10,6 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from pnuauc.core.design import joined
 from pnuauc.datasets import GENERATORS, make_twonorm, make_waveform, sample_pnu
 from pnuauc.exceptions import (
     PnuaucWarning,
@@ -19,8 +18,7 @@ from pnuauc.exceptions import (
 from pnuauc.labels import read_roles
 from pnuauc.prior import read_prior
 from pnuauc.priors import EnergyDistancePrior
-from pnuauc.priors import energy as distances
-from pnuauc.priors.energy import gaussian, median_distance
+from pnuauc.priors.energy import cross_sums, within_sums
 from pnuauc.priors.resolve import resolve_prior
 from tests.conftest import generated_sample
 
@@ -180,39 +178,16 @@ def two_samples(kind):
     return A, B, kind(A), kind(B)
 
 
-def test_centring_takes_the_common_mean_away():
-    A, B, *_ = two_samples(np.asarray)
-    a, b = distances.centre(A.astype(np.float32), B.astype(np.float32))
-    assert a.dtype == np.float64
-    np.testing.assert_allclose(np.concatenate([a, b]).mean(axis=0), 0.0, atol=1e-9)
-    np.testing.assert_allclose(cdist(a, b), cdist(A, B), atol=1e-6)
-    (same,) = distances.centre(sparse.csr_matrix(A))
-    np.testing.assert_array_equal(same.toarray(), A)
-
-
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_features_and_the_median_distance(kind):
+def test_sums_of_distances(kind):
     A, B, a, b = two_samples(kind)
-    both = np.concatenate([A, B])
-    stacked = joined([a, b])
-    assert stacked.shape == (89, 3)
-    np.testing.assert_array_equal(np.asarray(sparse.csr_matrix(stacked).toarray()), both)
-    pairs = cdist(both, both)[np.triu_indices(89, 1)]
-    found = median_distance(stacked, np.random.RandomState(0))
-    assert found == pytest.approx(np.median(pairs))
-    expected = np.exp(-(cdist(A, B) ** 2) / (2 * 0.3**2))
-    np.testing.assert_allclose(gaussian(cdist(A, B) ** 2, 0.3), expected, rtol=1e-12)
-
-
-def test_copies_do_not_make_the_median_distance_vanish():
-    copies = np.r_[np.zeros((30, 1)), np.ones((5, 1))]
-    n = 35 * 34 / 2
-    assert median_distance(copies, np.random.RandomState(0)) == pytest.approx(150 / n)
-    assert median_distance(np.zeros((4, 1)), np.random.RandomState(0)) == 1.0
-    many = np.arange(900.0)[:, None]
-    some = many[np.random.RandomState(0).permutation(900)[:300]]  # so many are looked at
-    expected = np.median(cdist(some, some)[np.triu_indices(300, 1)])
-    assert median_distance(many, np.random.RandomState(0)) == pytest.approx(expected)
+    for exponent in (1.0, 1.5):
+        distance = cdist(A, B) ** exponent
+        over_b, over_a = cross_sums(a, b, exponent)
+        np.testing.assert_allclose(over_b, distance.sum(axis=1))
+        np.testing.assert_allclose(over_a, distance.sum(axis=0))
+        within = (cdist(A, A) ** exponent).sum(axis=1)
+        np.testing.assert_allclose(within_sums(a, exponent), within)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is believed of the prior before the data speak: a Beta distribution, or a blend of them."""
+"""What every estimator of the prior shares, and the Beta distribution believed beforehand."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ __all__ = [
     "read_belief",
     "take",
 ]
-
-# The prior inside U and the prior of the population: the same number only under one scheme.
 
 
 def prior_in_unlabeled(
@@ -132,9 +130,6 @@ def prior_in_rows(prior: ClassPrior, n_positive: int, n_unlabeled: int) -> dict[
         "share_of_positives_known": n_positive / positives if positives else 0.0,
         "labels_to_halve": labels,
     }
-
-
-# What every class-prior estimator shares: parameters, reading of y, refusal, fitted names.
 
 
 #: What ``_estimate`` hands to ``fit``: the prior and its diagnostics.
@@ -246,9 +241,6 @@ def take(X: Any, n: int | None, rng: np.random.RandomState) -> Any:
     if n is None or X.shape[0] <= n:
         return X
     return X[np.sort(rng.choice(X.shape[0], size=n, replace=False))]
-
-
-# What is believed of the prior before the data speak: a Beta distribution, or a blend of them.
 
 
 #: Rows that a belief may be worth: beyond this its Beta distribution is rounding error.

@@ -9,68 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
-from sklearn.utils.extmath import safe_sparse_dot
 
 from pnuauc._utils.arrays import Floats, Indices
+from pnuauc.core.basis import squared_distances
 from pnuauc.core.design import joined
 from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.priors.base import BasePrior, Estimate, take
 
-__all__ = [
-    "EnergyDistancePrior",
-    "centre",
-    "cross_sums",
-    "gaussian",
-    "median_distance",
-    "squared_distances",
-    "within_sums",
-]
+__all__ = ["EnergyDistancePrior", "cross_sums", "within_sums"]
 
-# Distances between rows, and Gaussians of them; rows dense or CSR, the answer always dense.
-
-
-# Entries of one block of the distance matrix: 4 million doubles are 32 MB.
+#: Entries of one block of the distance matrix: 4 million doubles are 32 MB.
 _BLOCK = 1 << 22
-
-
-def centre(*samples: Any) -> list[Any]:
-    """Dense samples as float64 minus their common mean; sparse ones as they are.
-
-    |a - b|^2 is computed as |a|^2 + |b|^2 - 2 a'b, which loses all digits when the rows lie far
-    from the origin. Sparse rows cannot be centred without filling them, and text has no offset.
-    """
-    if not isinstance(samples[0], np.ndarray):
-        return [sample.astype(np.float64) for sample in samples]
-    total = sum(sample.sum(axis=0, dtype=np.float64) for sample in samples)
-    mean = total / sum(sample.shape[0] for sample in samples)
-    return [sample.astype(np.float64) - mean for sample in samples]
-
-
-def squared_distances(A: Any, B: Any) -> Floats:
-    """|a_i - b_j|^2, shape (n_A, n_B), for dense or CSR rows; never below 0."""
-    if isinstance(A, np.ndarray) or A.nnz >= B.nnz:
-        product = safe_sparse_dot(A, B.T, dense_output=True)
-    else:  # a sparse product reorders its right side: let that be the smaller one
-        product = safe_sparse_dot(B, A.T, dense_output=True).T
-    squared = _squared_norms(A)[:, None] + _squared_norms(B)[None, :]
-    squared -= 2 * product
-    np.maximum(squared, 0, out=squared)
-    return squared
-
-
-def gaussian(squared: Floats, width: float) -> Floats:
-    """exp(-|x - c|^2 / (2 width^2)) from squared distances."""
-    return np.asarray(np.exp(squared / (-2 * width**2)))
-
-
-def median_distance(X: Any, rng: np.random.RandomState, max_rows: int = 300) -> float:
-    """Median Euclidean distance over the pairs of at most ``max_rows`` rows; never 0."""
-    rows = rng.permutation(X.shape[0])[:max_rows]
-    distance = np.sqrt(squared_distances(X[rows], X[rows])[np.triu_indices(len(rows), 1)])
-    median = float(np.median(distance))
-    # more than half of the pairs may be copies of one row: fall back to the mean, above 0 here
-    return median if median > 0 else float(distance.mean()) or 1.0
 
 
 def cross_sums(A: Any, B: Any, exponent: float) -> tuple[Floats, Floats]:
@@ -103,21 +53,12 @@ def _power(squared: Floats, exponent: float) -> None:
         np.power(squared, exponent / 2, out=squared)
 
 
-def _squared_norms(A: Any) -> Floats:
-    if isinstance(A, np.ndarray):
-        return np.asarray(np.einsum("ij,ij->i", A, A))
-    return np.asarray(A.multiply(A).sum(axis=1)).ravel()
-
-
 def _blocks(n: int, m: int) -> Iterator[tuple[slice, slice]]:
     width = min(m, 4096)
     height = max(1, _BLOCK // width)
     for top in range(0, n, height):
         for left in range(0, m, width):
             yield slice(top, min(top + height, n)), slice(left, min(left + width, m))
-
-
-# Priors from P, N and U by energy distance (Kawakubo, du Plessis, Sugiyama 2016).
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -136,15 +77,10 @@ class EnergyDistancePrior(BasePrior):
         Whether the means within a role leave out the zero distances of rows to themselves ("U",
         divide by n (n - 1), unbiased numerator and denominator) or not ("V", divide by n^2, as the
         paper has it). "V" pulls the estimate towards the share of positives among the **labelled**
-        rows, the more the fewer they are: harmless while labelled rows are a random sample of the
-        same population as U, a bias of .12 with 25 + 25 labelled rows and a prior of .1. "U" has no
-        such pull, but with five positives its denominator may come near 0 and the ratio anywhere.
-        "guarded" is "U", moved towards "V" only as far as it takes to bring the denominator to half
-        of V's: of the three the one whose worst case over both ways of labelling is best
-        (``docs/priors.md``).
+        rows, the more the fewer they are; "U" does not, but with five positives its denominator may
+        come near 0. "guarded" is "U", moved towards "V" until its denominator is half of V's.
     max_rows : int or None
-        At most so many rows of each role, drawn at random: unbiased, and memory and time stay
-        bounded. ``diagnostics_["subsampling_std_error"]`` states what that adds to the error.
+        Rows of each role at most, drawn at random.
     level : float
         Level of ``interval_``.
     identification_level : float
@@ -203,8 +139,8 @@ class EnergyDistancePrior(BasePrior):
 
     def _estimate(self, X: Any, roles: Roles) -> Estimate:
         rng = check_random_state(self.random_state)
-        samples = (take(X[rows], self.max_rows, rng) for rows in roles.by_letter.values())
-        P, N, U = centre(*samples)
+        parts = (take(X[rows], self.max_rows, rng) for rows in roles.by_letter.values())
+        P, N, U = (part.astype(np.float64) for part in parts)
         means = _RowMeans.of(P, N, U, self.alpha)
         numerator, denominator = means.linear_form("U")
         numerator_v, denominator_v = means.linear_form("V")
@@ -294,8 +230,7 @@ class _RowMeans(NamedTuple):
         """Var L(t) role by role, shape (3, n_t), from first-order projections of A - t B.
 
         Row means carry the noise of the other role's rows, so each second-order term is counted
-        twice: the variance errs on the large side. Subtracting it was tried: unbiased, but the
-        intervals then cover too little on heavy-tailed sets (.77 to .86 at a nominal .90).
+        twice: the variance errs on the large side.
         """
         # each projection is a + t b, so its variance is a quadratic in t: no (n_t, n) table
         parts = (

@@ -1,14 +1,13 @@
 """Priors from P and U by partial distribution matching: the share at which t p(x|+1) fits under p.
 
-Both estimators minimise over t a lower bound of a penalised f-divergence between t p(x|+1) and
-p(x), f being infinite where t p(x|+1) > p(x). With r(x) = a'phi(x) - 1, a >= 0:
+The estimator minimises over t a lower bound of a penalised L1 distance between t p(x|+1) and p(x),
+infinite where t p(x|+1) > p(x). With r(x) = a'phi(x) - 1, a >= 0:
 
-    D(t) = max_a  t mean_P r - mean_U f*(r) - alpha |a|^2 / 2.
+    D(t) = max_a  t mean_P r - mean_U r - alpha |a|^2 / 2.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,22 +16,54 @@ from sklearn.utils import check_random_state
 
 from pnuauc._utils.arrays import Floats, Indices
 from pnuauc._utils.threads import one_blas_thread
+from pnuauc.core.basis import median_distance, squared_distances
 from pnuauc.core.design import joined
 from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.priors.base import BasePrior, Estimate, take
-from pnuauc.priors.energy import centre, gaussian, median_distance, squared_distances
 
-__all__ = ["PenalizedL1Prior"]
+__all__ = ["PenalizedL1Prior", "matching_coefficients"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _MatchingPrior(BasePrior):
-    """Grid, cross-validation and bootstrap; subclasses give the coefficients and f*.
+class PenalizedL1Prior(BasePrior):
+    """Penalised L1 distribution matching (du Plessis, Niu, Sugiyama 2017): what the paper uses.
 
-    The labelled class is P; where there is none, N takes its place and the answer is one minus
-    the share of negatives. Everything is done for all t of the grid at once: coefficients are a
-    (b, n_t) matrix.
+    beta_l(t) = t mean_P phi_l - mean_U phi_l;  penL1(t) = sum_l max(0, beta_l) beta_l / alpha
+    - t + 1, minimised over a grid of t. Gaussian basis; for each t the width and ridge alpha with
+    the highest held-out objective, and the held-out objective is what is minimised. Where there is
+    no positive row, N takes the place of P and the answer is one minus its share.
+
+    Parameters
+    ----------
+    n_centers : int
+        Centres, drawn from all rows.
+    widths : tuple of float
+        Candidates, in units of the median distance between rows.
+    alphas : tuple of float
+        Candidates of the ridge (lambda in the paper).
+    n_shares : int
+        Grid of t: 1/n_shares, 2/n_shares, ..., 1.
+    n_folds, n_bootstrap : int
+    max_rows : int or None
+        At most so many rows of each role, drawn at random, are used.
+    level : float
+        Level of ``interval_`` (percentiles of the bootstrap).
+    on_unidentified : {"raise", "warn", "ignore"}
+        What to do when P and U cannot be told apart.
+    positive_label, negative_label, unlabeled_label : value or list of values, optional
+        As in :func:`pnuauc.labels.read_roles`.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    prior_ : float
+        Share of positives **inside U**.
+    interval_, std_error_ : noise only. The estimate is biased upwards where the classes overlap,
+        so no interval around it can hold its level; ``diagnostics_["note"]`` says so.
+    diagnostics_ : dict
+        ``width``, ``alpha`` (chosen at the minimum), ``curve`` (t, penL1(t)), ``rise_z`` (by how
+        many errors the curve is higher at t = 1 than at its minimum), ``note``.
     """
 
     n_centers: int = 200
@@ -42,17 +73,6 @@ class _MatchingPrior(BasePrior):
     n_folds: int = 5
     n_bootstrap: int = 200
     max_rows: int | None = 20_000
-
-    @abstractmethod
-    def _solve(self, mean_p: Floats, features_u: Floats, shares: Floats, alpha: float) -> Floats:
-        """Coefficients (b, n_t) that maximise D(t), for every t."""
-
-    @abstractmethod
-    def _conjugate(self, r: Floats) -> Floats:
-        """f*(r) for r >= -1, elementwise."""
-
-    def _centers(self, known: Any, rows: Any, rng: np.random.RandomState) -> Any:
-        return rows[rng.permutation(rows.shape[0])[: self.n_centers]]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -79,8 +99,9 @@ class _MatchingPrior(BasePrior):
     def _share(self, known: Any, unlabeled: Any) -> Estimate:
         """Share of the class of ``known`` (n_known, d) inside ``unlabeled`` (n_unlabeled, d)."""
         rng = check_random_state(self.random_state)
-        known, unlabeled = (take(rows, self.max_rows, rng) for rows in (known, unlabeled))
-        known, unlabeled = centre(known, unlabeled)
+        known, unlabeled = (
+            take(rows, self.max_rows, rng).astype(np.float64) for rows in (known, unlabeled)
+        )
         shares = np.linspace(0, 1, self.n_shares + 1)[1:]
         value_p, value_u, chosen = self._held_out_values(known, unlabeled, shares, rng)
         curve = value_p.mean(axis=0) - value_u.mean(axis=0)
@@ -120,18 +141,16 @@ class _MatchingPrior(BasePrior):
     def _held_out_values(
         self, known: Any, unlabeled: Any, shares: Floats, rng: np.random.RandomState
     ) -> tuple[Floats, Floats, list[tuple[float, float]]]:
-        """t r(x) for rows of P and f*(r(x)) for rows of U, r fitted without the row's fold.
+        """t r(x) for rows of P and r(x) for rows of U, r fitted without the row's fold.
 
         D(t) is a maximum over functions r, and what a candidate (width, alpha) reaches on held-out
-        rows is a lower bound of it free of overfitting. So for each t the candidate with the
-        highest held-out value serves. (One candidate for all t was tried: the large t, where the
-        objective is largest, then decide, and the estimates are twice as biased.)
+        rows is a lower bound of it free of overfitting: for each t the highest one serves.
 
         Returns arrays (n_known, n_t), (n_unlabeled, n_t) and the (width, alpha) of each t.
         """
         rows = joined([known, unlabeled])
-        centres = self._centers(known, rows, rng)
-        squared = squared_distances(known, centres), squared_distances(unlabeled, centres)
+        centers = rows[rng.permutation(rows.shape[0])[: self.n_centers]]
+        squared = squared_distances(known, centers), squared_distances(unlabeled, centers)
         median = median_distance(rows, rng)
         n_folds = min(self.n_folds, known.shape[0], unlabeled.shape[0])
         folds = [rng.permutation(np.arange(len(s)) % n_folds) for s in squared]
@@ -139,7 +158,7 @@ class _MatchingPrior(BasePrior):
         values = [np.zeros((len(s), len(shares))) for s in squared]
         chosen = [(0.0, 0.0)] * len(shares)
         for width in self.widths:
-            features = [gaussian(s, width * median) for s in squared]
+            features = [np.exp(s / (-2 * (width * median) ** 2)) for s in squared]
             for alpha in self.alphas:
                 new = self._cross_fit(features, folds, shares, alpha)
                 reached = new[0].mean(axis=0) - new[1].mean(axis=0)
@@ -158,57 +177,21 @@ class _MatchingPrior(BasePrior):
         value_p, value_u = np.empty((len(p), len(shares))), np.empty((len(u), len(shares)))
         for fold in range(fold_p.max() + 1):
             out_p, out_u = fold_p == fold, fold_u == fold
-            coef = self._solve(p[~out_p].mean(axis=0), u[~out_u], shares, alpha)
+            coef = matching_coefficients(p[~out_p].mean(axis=0), u[~out_u], shares, alpha)
             value_p[out_p] = (p[out_p] @ coef - 1) * shares
-            value_u[out_u] = self._conjugate(u[out_u] @ coef - 1)
+            value_u[out_u] = u[out_u] @ coef - 1
         return value_p, value_u
 
 
-class PenalizedL1Prior(_MatchingPrior):
-    """Penalised L1 distribution matching (du Plessis, Niu, Sugiyama 2017): what the paper uses.
+def matching_coefficients(
+    mean_p: Floats, features_u: Floats, shares: Floats, alpha: float
+) -> Floats:
+    """argmax of D(t) for every t: max(0, beta(t)) / alpha, shape (b, n_t).
 
-    beta_l(t) = t mean_P phi_l - mean_U phi_l;  penL1(t) = sum_l max(0, beta_l) beta_l / alpha
-    - t + 1, minimised over a grid of t. Gaussian basis; for each t the width and ridge alpha with
-    the highest held-out objective, and the held-out objective is what is minimised.
-
-    Parameters
-    ----------
-    n_centers : int
-        Centres, drawn from all rows.
-    widths : tuple of float
-        Candidates, in units of the median distance between rows.
-    alphas : tuple of float
-        Candidates of the ridge (lambda in the paper).
-    n_shares : int
-        Grid of t: 1/n_shares, 2/n_shares, ..., 1.
-    n_folds, n_bootstrap : int
-    max_rows : int or None
-        At most so many rows of each role, drawn at random, are used.
-    level : float
-        Level of ``interval_`` (percentiles of the bootstrap).
-    on_unidentified : {"raise", "warn", "ignore"}
-        What to do when P and U cannot be told apart.
-    positive_label, negative_label, unlabeled_label : value or list of values, optional
-        As in :func:`pnuauc.labels.read_roles`.
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    prior_ : float
-        Share of positives **inside U**.
-    interval_, std_error_ : noise only. The estimate is biased upwards where the classes overlap,
-        so no interval around it can hold its level; ``diagnostics_["note"]`` says so.
-    diagnostics_ : dict
-        ``width``, ``alpha`` (chosen at the minimum), ``curve`` (t, penL1(t)), ``rise_z`` (by how
-        many errors the curve is higher at t = 1 than at its minimum), ``note``.
+    mean_p : (b,), mean_P phi; features_u : (n_U, b); shares : (n_t,)
     """
-
-    def _solve(self, mean_p: Floats, features_u: Floats, shares: Floats, alpha: float) -> Floats:
-        beta = mean_p[:, None] * shares - features_u.mean(axis=0)[:, None]
-        return np.asarray(np.maximum(beta, 0) / alpha)
-
-    def _conjugate(self, r: Floats) -> Floats:
-        return r
+    beta = mean_p[:, None] * shares - features_u.mean(axis=0)[:, None]
+    return np.asarray(np.maximum(beta, 0) / alpha)
 
 
 def _resampled_mean(values: Floats, rng: np.random.RandomState) -> Floats:

@@ -25,9 +25,6 @@ PRIORS: dict[str, type[BasePrior]] = {
     "penalized_l1": PenalizedL1Prior,
 }
 
-#: The one choice of estimators, for Python and for the command line.
-_DEFAULTS = {"PNU": "placement", "PU": "placement", "NU": "placement"}
-
 
 def default_prior(setting: str, **parameters: Any) -> BasePrior:
     """The estimator for a setting ("PNU", "PU" or "NU", as ``Roles.setting`` spells it).
@@ -37,13 +34,13 @@ def default_prior(setting: str, **parameters: Any) -> BasePrior:
     >>> default_prior("PU", level=0.95)
     PlacementPrior(level=0.95)
     """
-    if setting not in _DEFAULTS:
+    if setting not in {"PNU", "PU", "NU"}:
         raise MissingRoleError(
             f"No prior can be estimated from {setting or 'no'} data: unlabelled rows and labelled "
             'rows of at least one class are needed (settings "PNU", "PU", "NU").',
             about="prior",
         )
-    return PRIORS[_DEFAULTS[setting]](**parameters)
+    return PlacementPrior(**parameters)
 
 
 def resolve_prior(
