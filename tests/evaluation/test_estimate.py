@@ -17,7 +17,6 @@ from pnuauc import ClassPrior
 from pnuauc import evaluation as metrics
 from pnuauc.core.ranks import moments_of, raw_to_auc
 from pnuauc.evaluation.estimate import (
-    CROSS_FIT_VARIANCE,
     MODEL_ROWS,
     choose_method,
     combination_weights,
@@ -135,7 +134,6 @@ def test_defaults_of_what_takes_counts_are_those_of_what_takes_rows():
         one = auc_estimate(Y, SCORES, prior, "pu", 0.95, variance_factor=1.0)
         for name in ("value", "std_error", "low", "high"):
             assert curve[name][k] == getattr(one, name)
-    assert CROSS_FIT_VARIANCE == 1.5  # docs/truth.md says where it comes from
 
 
 def drawn(sizes, seed=0, prior=0.3):

@@ -24,9 +24,7 @@ from pnuauc.core.ranks import (
 )
 from pnuauc.evaluation.conditional import (
     REFUTED,
-    Conditional,
     check_level,
-    conditional,
     conditionals,
     known_prior,
     missing_prior,
@@ -37,7 +35,6 @@ from pnuauc.labels import ROLES
 from pnuauc.prior import ClassPrior
 
 __all__ = [
-    "CROSS_FIT_VARIANCE",
     "METHODS",
     "MODEL_ROWS",
     "AUCEstimate",
@@ -52,10 +49,7 @@ __all__ = [
     "usable_nodes",
     "weigh",
 ]
-
-# Weights of the minimum-variance unbiased combination of PN, PU and NU.
-
-
+#: Rows of a role at which its own covariance counts as much as that of the binormal model.
 MODEL_ROWS = 100
 #: NU divides by the prior and PU by the rest: where an uncertain prior may come nearer to 0 or 1
 #: than this, the estimate that divides by it is left out of a combination.
@@ -175,14 +169,8 @@ def combination_weights(covariance: Floats) -> Floats:
     return np.asarray(solution / total)
 
 
-# AUC with its standard error and interval from partly labelled scores.
-
-
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
 PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
-#: Scores of refits scatter more than independent ones: each labelled row also trained the models
-#: that scored the others. The factor was read off ``experiments/truth.py`` (docs/truth.md).
-CROSS_FIT_VARIANCE = 1.5
 # "auto" takes unlabelled rows in only where the interval becomes clearly narrower: an interval that
 # was chosen for being narrow is too narrow, and the prior's error is not independent of the scores.
 _CLEARLY_NARROWER = 0.9
@@ -294,8 +282,8 @@ def auc_estimate(
     prior_level : float
         Confidence of ``prior`` when it is an interval.
     variance_factor : float
-        Raises the variance for scores that are less than independent: ``CROSS_FIT_VARIANCE`` for
-        scores of refits, more where rows occur several times.
+        Raises the variance for scores that are less than independent: scores of refits, rows that
+        occur several times.
     **label_codes
         ``positive_label``, ``negative_label``, ``unlabeled_label`` as in
         :func:`pnuauc.labels.read_roles`.
@@ -340,15 +328,14 @@ def auc_from_counts(
     moments = moments_of(counts)
     chosen, notes = choose_method(method, moments.n, known)
     ask = _Question(counts, moments, known, level, variance_factor)
-    if _all_equal(counts):
+    if len(counts.anchors) == 1 and not counts.unlabeled[[0, 2]].any():
         return _undecided(ask, chosen, notes)
+    if chosen == "combined":
+        return (_sharpest if method == "auto" else _combined)(ask, notes)
+    notes += _size_notes(chosen, moments.n)
     if chosen.endswith("_raw"):
         return _raw(ask, chosen, notes)
-    if chosen != "combined":
-        return _single(ask, chosen, notes)
-    if method == "auto":
-        return _sharpest(ask, notes)
-    return _combined(ask, notes)
+    return _estimate(ask, chosen, np.eye(3)[SINGLES.index(chosen)], notes)
 
 
 def unbiased_auc(counts: ScoreCounts, prior: Any = None, method: str = "auto") -> float:
@@ -439,19 +426,11 @@ class _Question:
     level: float
     variance_factor: float
 
-    def at(self, prior: float | None, weights: Floats) -> Conditional:
-        return conditional(self.moments, prior, weights, self.variance_factor)
-
-    def row_variance(self, prior: float | Floats | None, weights: Floats) -> Any:
-        """Variance of the estimate at each prior, as the rows show it; of the prior's shape."""
-        raw_weights = np.nan_to_num(raw_to_auc(prior)[0]) * weights
+    def row_variance(self, priors: Floats, weights: Floats) -> Floats:
+        """Variance of the estimate at each prior, shape (J,), as the rows show it."""
+        raw_weights = np.nan_to_num(raw_to_auc(priors)[0]) * weights
         both = raw_weights @ self.moments.by_role.sum(axis=0)
-        return self.variance_factor * (both * raw_weights).sum(axis=-1)
-
-
-def _all_equal(counts: ScoreCounts) -> bool:
-    """Whether every row has the same score."""
-    return len(counts.anchors) == 1 and not counts.unlabeled[[0, 2]].any()
+        return np.asarray(self.variance_factor * (both * raw_weights).sum(axis=-1))
 
 
 def _undecided(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
@@ -464,74 +443,64 @@ def _undecided(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
 
 
 def _raw(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
+    """A share of pairs between two samples, whatever they hold: read as P against N."""
     name = method.removesuffix("_raw")
     rival = "an unlabelled row" if name == "pu" else "a negative"
-    notes.append(f"{method!r} is the share of pairs won against {rival}, not an AUC.")
-    notes += _size_notes(method, ask.moments.n)
-    k = SINGLES.index(name)
-    weights = np.eye(3)[k]
-    # a share of pairs between two samples, whatever they hold: read as P against N
-    pair = [ask.moments.by_role[r][k, k] for r in PAIRS[name]]
+    notes.insert(0, f"{method!r} is the share of pairs won against {rival}, not an AUC.")
+    k, (first, second) = SINGLES.index(name), PAIRS[name]
     as_pn = np.zeros((3, 3, 3))
-    as_pn[0][0, 0], as_pn[1][0, 0] = pair
-    n = tuple(ask.moments.n[r] for r in PAIRS[name])
-    moments = PairShares(np.array([ask.moments.raw[k], np.nan, np.nan]), as_pn, (n[0], n[1], 0))
-    found = conditional(moments, None, np.eye(3)[0], ask.variance_factor)
-    limits = found.limits(ask.level)
-    assert limits is not None  # a share of pairs lies inside [0, 1]
-    variance = ask.variance_factor * float(sum(pair))
-    return _result(ask, method, weights, found.value, variance, limits, found.value, notes)
+    as_pn[0][0, 0], as_pn[1][0, 0] = (ask.moments.by_role[r][k, k] for r in (first, second))
+    n = ask.moments.n
+    moments = PairShares(
+        np.array([ask.moments.raw[k], np.nan, np.nan]), as_pn, (n[first], n[second], 0)
+    )
+    found = _estimate(replace(ask, moments=moments), "pn", np.eye(3)[0], notes)
+    return replace(
+        found,
+        method=method,
+        weights={name: 1.0},
+        n_positive=n[0],
+        n_negative=n[1],
+        n_unlabeled=n[2],
+    )
 
 
-def _single(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
-    weights = np.eye(3)[SINGLES.index(method)]
-    notes += _size_notes(method, ask.moments.n)
-    if method == "pn":
-        return _known(ask, method, None, weights, notes)
-    return _mixed(ask, method, weights, notes)
+def _estimate(ask: _Question, method: str, weights: Floats, notes: list[str]) -> AUCEstimate:
+    """The mixture over the prior's distribution of the estimates at each prior.
 
-
-def _known(
-    ask: _Question, method: str, prior: float | None, weights: Floats, notes: list[str]
-) -> AUCEstimate:
-    """The estimate at one prior, or PN, which needs none."""
-    found = ask.at(prior, weights)
-    # an honest prior is beyond these limits now and then: it is refuted only where it is far beyond
-    limits = found.limits(ask.level) or found.limits(max(ask.level, REFUTED))
-    if limits is None:
-        assert prior is not None
-        raise _refuted(ask, method)
-    variance = float(ask.row_variance(prior, weights))
-    if variance <= 0.0 and found.value in (0.0, 1.0):
-        pairs = "Every pair is" if found.value == 0.0 else "Not one pair is"
-        notes.append(
-            f"{pairs} misranked, so the standard error reads zero; the interval is the one that "
-            "so many rows allow."
-        )
-    return _result(ask, method, weights, found.value, variance, limits, found.value, notes)
-
-
-def _mixed(ask: _Question, method: str, weights: Floats, notes: list[str]) -> AUCEstimate:
-    """The mixture over the prior's distribution of the estimates at each prior."""
-    assert ask.prior is not None
-    shares, mass = usable_nodes(method, ask.prior, weights)
-    if len(shares) == 1:
-        return _known(ask, method, float(shares[0]), weights, notes)
+    A known prior leaves one estimate; so does PN, which does not look at the prior.
+    """
+    shares, mass = np.array([0.5]), np.ones(1)
+    if method != "pn":
+        assert ask.prior is not None
+        shares, mass = usable_nodes(method, ask.prior, weights)
     parts = conditionals(ask.moments, shares, weights, ask.variance_factor)
+    rows = ask.row_variance(shares, weights)
+    if len(parts) == 1:
+        one = parts[0]
+        # an honest prior is beyond the limits now and then: only far beyond it is refuted
+        limits = one.limits(ask.level) or one.limits(max(ask.level, REFUTED))
+        if limits is None:
+            raise _refuted(ask, method)
+        if rows[0] <= 0.0 and one.value in (0.0, 1.0):
+            pairs = "Every pair is" if one.value == 0.0 else "Not one pair is"
+            notes.append(
+                f"{pairs} misranked, so the standard error reads zero; the interval is the one "
+                "that so many rows allow."
+            )
+        return _result(ask, method, weights, one.value, float(rows[0]), limits, one.value, notes)
     mixed = mixture_limits(parts, mass, ask.level)
     if mixed is None:
         raise _refuted(ask, method)
     low, high, kept = mixed
     inside = np.clip([part.value for part in parts], 0.0, 1.0)
     value = float(min(max(kept @ inside, low), high))
-    rows = ask.row_variance(shares, weights)
     variance = float(kept @ (rows + (inside - kept @ inside) ** 2))
-    at_value = (
-        ask.at(ask.prior.value, weights).value
-        if _usable(np.array([ask.prior.value]), weights).all()
-        else None
-    )
-    return _result(ask, method, weights, value, variance, (low, high), at_value, notes)
+    assert ask.prior is not None
+    own, unbiased = np.array([ask.prior.value]), None
+    if _usable(own, weights).all():
+        unbiased = conditionals(ask.moments, own, weights)[0].value
+    return _result(ask, method, weights, value, variance, (low, high), unbiased, notes)
 
 
 def usable_nodes(method: str, prior: ClassPrior, weights: Floats) -> tuple[Floats, Floats]:
@@ -555,11 +524,11 @@ def _usable(shares: Floats, weights: Floats) -> Any:
 
 def _combined(ask: _Question, notes: list[str]) -> AUCEstimate:
     assert ask.prior is not None
-    weighed: Weighed = weigh(ask.counts, ask.moments, ask.prior)
+    weighed = weigh(ask.counts, ask.moments, ask.prior)
     notes += _size_notes("combined", ask.moments.n)
     if weighed.note:
         notes.append(weighed.note)
-    result = _mixed(ask, "combined", weighed.weights, notes)
+    result = _estimate(ask, "combined", weighed.weights, notes)
     notes.append(_unlabelled_note(result, _pn(ask)))
     return _with_notes(result, notes)
 
@@ -572,7 +541,7 @@ def _sharpest(ask: _Question, notes: list[str]) -> AUCEstimate:
         reason = "the prior cannot be told from these labels"
     else:
         try:
-            _mixed(ask, "pu", np.eye(3)[1], [])  # a refuted prior is no part of any combination
+            _estimate(ask, "pu", np.eye(3)[1], [])  # a refuted prior is no part of any combination
             both = _combined(ask, [*notes, "auto chose 'combined': P, N, U and a prior are there."])
         except PriorRefutedError as error:
             reason = str(error).rstrip(".")
@@ -585,7 +554,7 @@ def _sharpest(ask: _Question, notes: list[str]) -> AUCEstimate:
 
 
 def _pn(ask: _Question) -> AUCEstimate:
-    return _known(ask, "pn", None, np.eye(3)[0], [])
+    return _estimate(ask, "pn", np.eye(3)[0], [])
 
 
 def _with_notes(result: AUCEstimate, notes: list[str]) -> AUCEstimate:
