@@ -27,9 +27,6 @@ __all__ = [
     "plot_selection",
 ]
 
-# Which candidates to keep, and the message about it.
-
-
 #: The paper's grids: widths in multiples of the median distance, ridges, weights of U.
 PAPER_WIDTHS = ("0.125*median", "0.25*median", "0.5*median", "1*median", "2*median")
 PAPER_ALPHAS = (1e-3, 1e-2, 1e-1, 1e0, 1e1)
@@ -68,8 +65,7 @@ class Choice:
 def order_of(risks: Floats, candidates: Candidates) -> Indices:
     """Candidates from best to worst; ties go to smaller abs(eta), larger ridge, larger width.
 
-    With few held-out rows ties are common. The simpler candidate wins them: less weight on
-    unlabelled rows, more ridge, wider features.
+    With few held-out rows ties are common; the simpler candidate wins them.
     """
     rounded = np.round(np.where(np.isnan(risks), np.inf, risks), 12)
     keys = (-candidates.width, -candidates.alpha, np.abs(candidates.eta), rounded)
@@ -218,13 +214,9 @@ def held_out_gain(criterion: Criterion, candidates: Candidates, temperature: flo
 
     For each fold in turn the weights are made from the other folds, once among all candidates and
     once among those of eta = 0, and both are judged on this fold: the mean risk of the kept
-    candidates by their weights. The best of 475 against the best of 25 on the folds that chose
-    them would find a gain in pure noise. No fit is needed, since the counts of every fold are
-    there. The standard error over folds is that of Nadeau and Bengio (2003); clear is what lies
-    outside its two-sided 95% interval.
-
-    For a single pick there is no such estimate: the candidates were trained on the fold that
-    judges, and the pick then looks 2 to 4 points too good on noise. Averages are not affected.
+    candidates by their weights. The standard error over folds is that of Nadeau and Bengio (2003);
+    clear is what lies outside its two-sided 95% interval. A single pick has no such estimate: its
+    candidates were trained on the fold that judges.
     """
     labeled_only = candidates.eta == 0
     if not labeled_only.any() or labeled_only.all():
@@ -263,9 +255,6 @@ def _in_words(report: SelectionReport, n_kept: int, gain: Gain | None) -> str:
         f"labelled rows only (standard error {100 * gain.std_error:.1f}): the unlabelled rows "
         f"{verdict}."
     )
-
-
-# Plots of the validation risk against eta, width and ridge.
 
 
 _TITLES = {

@@ -36,9 +36,6 @@ __all__ = [
     "with_next_above",
 ]
 
-# Zero-one risks of many candidates at once, exact with ties, and their variances.
-
-
 #: Largest number of marks of a class in a fold; with more labelled rows the scores are thinned.
 MARKS = 400
 
@@ -200,10 +197,8 @@ class Marks:
 
     What a block leaves behind has the size of the marks, 150 MB with 20,000 labels. So of more
     than ``MARKS`` labelled rows of a class only every k-th score by rank is a mark (the first and
-    the last among them), and counts at the others lie on the line between their neighbours. Between
-    two neighbours are at most n / (MARKS - 1) rows of the class, and each of these is off by at
-    most the share of U between them; these shares add up to 1. So the mean share of U below a
-    class is off by 1 / (MARKS - 1) = .0025 at most, and by some 1e-6 where densities are smooth.
+    the last among them), and counts at the others lie on the line between their neighbours. The
+    mean share of U below a class is then off by 1 / (MARKS - 1) = .0025 at most.
 
     Attributes
     ----------
@@ -291,9 +286,6 @@ class _Ranked:
         out = np.empty_like(values)
         np.put_along_axis(out, self.order, values, axis=1)
         return out
-
-
-# From held-out counts to one validation risk per candidate.
 
 
 CRITERIA = ("simple", "variance", "combined")

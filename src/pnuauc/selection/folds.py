@@ -56,7 +56,6 @@ def deal_folds(
         Decides which rows are identical, and what a splitter sees.
     labels : ndarray, shape (n,)
         What a splitter sees as y: 1, 0 and NaN.
-
     groups : ndarray of int, shape (n,), optional
         Rows of one group share a fold, whatever their roles; a class in fewer groups than folds
         makes fewer folds.
@@ -72,70 +71,51 @@ def deal_folds(
             "Use AUCClassifier with fixed settings instead."
         )
     cv = read_cv(cv)
-    if isinstance(cv, int):
-        rng = check_random_state(random_state)
-        if groups is not None:
-            return _by_group(rows, cv, groups, rng)
-        together, n_folds = _copies_together(rows, cv, X, rng)
-        folds = {}
-        for role, index in rows.items():
-            if role in together:
-                place = together[role]
-            else:
-                place = rng.permutation(np.arange(len(index)) % n_folds)
-            if len(index):
-                folds[role] = [index[place == k] for k in range(n_folds)]
-        return FoldedRows(folds, n_folds)
-    return _from_splitter(rows, cv, X, labels)
+    if not isinstance(cv, int):
+        return _from_splitter(rows, cv, X, labels)
+    rng = check_random_state(random_state)
+    place, n_folds = _together(rows, cv, X, rng, groups)
+    folds = {}
+    for role, index in rows.items():
+        if len(index):
+            own = place.get(role)
+            own = rng.permutation(np.arange(len(index)) % n_folds) if own is None else own
+            folds[role] = [index[own == k] for k in range(n_folds)]
+    return FoldedRows(folds, n_folds)
 
 
-def _by_group(
-    rows: Mapping[str, Indices], cv: int, groups: Indices, rng: np.random.RandomState
-) -> FoldedRows:
-    """Folds of whole groups: labelled rows dealt evenly, groups of U alone at random."""
+def _together(
+    rows: Mapping[str, Indices], cv: int, X: Any, rng: np.random.RandomState, groups: Indices | None
+) -> tuple[dict[str, Indices], int]:
+    """Folds of the roles whose rows must stay together, and the number of folds.
+
+    Copies of a labelled row share a fold: in the training part one would give the label of its twin
+    away. No role is given where no labelled row has a copy, and where a class is copies of one
+    row, which no split can keep from itself. With ``groups`` unlabelled rows follow theirs; groups
+    of U alone are dealt at random.
+    """
     held = {role: rows[role] for role in "PN" if len(rows.get(role, ()))}
-    index = np.concatenate(list(held.values()))
-    codes = np.repeat(np.arange(len(held), dtype=np.int8), [len(part) for part in held.values()])
-    place = even_folds(codes, groups[index], cv, rng)
+    index, sizes = np.concatenate(list(held.values())), [len(part) for part in held.values()]
+    place = None
+    if groups is not None or X is not None:
+        own = row_groups(X[index]) if groups is None else groups[index]
+        if groups is not None or own.max() + 1 < len(index):
+            codes = np.repeat(np.arange(len(held), dtype=np.int8), sizes)
+            place = even_folds(codes, own, cv, rng)
     if place is None:
+        if groups is None:
+            return {}, min(cv, *sizes)
         raise ValueError(
             "The labelled rows of a class belong to one group, so none can be held out: label rows "
             "of another group, or fit without groups."
         )
     n_folds = int(place.max()) + 1
-    fold_of_group = rng.randint(0, n_folds, int(groups.max()) + 1)
-    fold_of_group[groups[index]] = place
-    folds = {}
-    for role, part in rows.items():
-        if len(part):
-            own = fold_of_group[groups[part]]
-            folds[role] = [part[own == k] for k in range(n_folds)]
-    return FoldedRows(folds, n_folds)
-
-
-def _copies_together(
-    rows: Mapping[str, Indices], cv: int, X: Any, rng: np.random.RandomState
-) -> tuple[dict[str, Indices], int]:
-    """Fold of every labelled row by role, copies in one fold, and the number of folds.
-
-    A copy in the training part gives the label of its twin away. No role is given where no labelled
-    row has a copy, and where a class is copies of one row, which no split can keep from itself.
-    Unlabelled rows have no label to give away.
-    """
-    held = {role: rows[role] for role in "PN" if len(rows.get(role, ()))}
-    sizes = [len(part) for part in held.values()]
-    no_copies: tuple[dict[str, Indices], int] = {}, min(cv, *sizes)
-    if X is None:
-        return no_copies
-    groups = row_groups(X[np.concatenate(list(held.values()))])
-    if groups.max() + 1 == sum(sizes):
-        return no_copies
-    codes = np.repeat(np.arange(len(held), dtype=np.int8), sizes)
-    place = even_folds(codes, groups, cv, rng)
-    if place is None:
-        return no_copies
-    by_role = np.split(place, np.cumsum(sizes)[:-1])
-    return dict(zip(held, by_role, strict=True)), int(place.max()) + 1
+    found = dict(zip(held, np.split(place, np.cumsum(sizes)[:-1]), strict=True))
+    if groups is not None and "U" in rows:
+        of_group = rng.randint(0, n_folds, int(groups.max()) + 1)
+        of_group[groups[index]] = place
+        found["U"] = of_group[groups[rows["U"]]]
+    return found, n_folds
 
 
 def read_cv(cv: Any) -> Any:

@@ -15,13 +15,12 @@ from scipy.stats import rankdata, spearmanr
 
 from pnuauc._utils.show import ShownAsTable
 from pnuauc._utils.threads import one_blas_thread
-from pnuauc.core.design import Design, ranking_threshold
+from pnuauc.core.design import Design, ranking_threshold, thinned
 from pnuauc.core.losses import Loss, get_loss
 from pnuauc.core.risks import pnu_risk
 from pnuauc.core.rows import (
     Rows,
     RowsElsewhere,
-    SomeRows,
     array_rows,
     block_length,
     count_rows,
@@ -42,16 +41,15 @@ from pnuauc.selection.choice import (
 from pnuauc.selection.criterion import Criterion, FoldCounts, validation_risks
 from pnuauc.selection.folds import FoldedRows
 from pnuauc.selection.heldout import count_held_out
-from pnuauc.selection.trainers import Fitted, Trainer, make_trainer
+from pnuauc.selection.trainers import Fitted, make_trainer
 
 __all__ = ["ChosenModel", "TrainedGrid"]
 
 #: Rows scored to compare the final ranking with that of eta = 0.
 _COMPARED_ROWS = 2000
 #: Rows of the rarer labelled class below which a fold is judged by candidates that it had no part
-#: in choosing at all, and unlabelled rows by which they are chosen. With more rows of a class what
-#: the other folds prefer is as good: on draws the held-out AUC of the average was 1.3 points too
-#: high by it with five positives, .2 with ten and with twenty (docs/auto.md).
+#: in choosing at all, and unlabelled rows by which they are chosen. What the other folds prefer
+#: is 1.3 points of AUC too optimistic with five positives, .2 with ten and with twenty.
 _FEW_ROWS, _JUDGING_ROWS = 50, 2000
 
 
@@ -189,7 +187,7 @@ class TrainedGrid:
 
     def train(self) -> TrainedGrid:
         """Fit every candidate without each fold, and judge it on that fold."""
-        self._trainer: Trainer = make_trainer(
+        self._trainer = make_trainer(
             self.rows, self.basis, self.risks, self.alphas, self.loss, self.max_iter, self.tol
         )
         self.fitted: list[Fitted] = self._train_without([(k,) for k in range(self.n_folds)])
@@ -255,7 +253,7 @@ class TrainedGrid:
         """Labelled rows, and the unlabelled ones that are needed to rank them."""
         rows = dict(self.sample)
         if "U" in rows:
-            rows["U"] = _spaced(rows["U"], -(-count_rows(rows["U"]) // _JUDGING_ROWS))
+            rows["U"] = thinned(rows["U"], _JUDGING_ROWS)
         return rows
 
     def _judged(
@@ -291,9 +289,9 @@ class TrainedGrid:
 
     def rank_correlation(self, one: LinearModel, other: LinearModel) -> float | None:
         """Spearman correlation of two models' scores on evenly spaced rows of all roles."""
-        n = sum(map(count_rows, self.sample.values()))
-        step = max(1, n // _COMPARED_ROWS)
-        some = {role: _spaced(rows, step) for role, rows in self.sample.items()}
+        sizes = {role: count_rows(rows) for role, rows in self.sample.items()}
+        share = min(1.0, _COMPARED_ROWS / sum(sizes.values()))
+        some = {r: thinned(rows, round(share * sizes[r]) or 1) for r, rows in self.sample.items()}
         ours, theirs = (
             np.concatenate(list(Design(some, m.basis).scores(m.coef).values()))
             for m in (one, other)
@@ -301,11 +299,6 @@ class TrainedGrid:
         if np.ptp(ours) == 0 or np.ptp(theirs) == 0:
             return None
         return float(spearmanr(ours, theirs).statistic)
-
-
-def _spaced(rows: Rows, step: int) -> Rows:
-    """Every k-th row."""
-    return SomeRows(rows, lambda b: (b.start + np.arange(len(b))) % step == 0)
 
 
 def _have_minimum(fitted: Sequence[Fitted]) -> NDArray[np.bool_]:
@@ -369,9 +362,8 @@ class ChosenModel(ShownAsTable):
     def fold_models(self) -> list[LinearModel]:
         """For each fold the candidates trained without it, kept and weighted without it too.
 
-        Weights by all folds would have seen the rows that these models are judged by: on covtype
-        with 50 to 100 labels the held-out AUC was three points too high by that. See
-        :meth:`TrainedGrid.judge_apart`; with many rows, or where two folds less leave nothing to
+        Weights by all folds would have seen the rows that these models are judged by, see
+        :meth:`TrainedGrid.judge_apart`. With many rows, or where two folds less leave nothing to
         train on, the candidates are those that the other folds prefer.
         """
         models = []

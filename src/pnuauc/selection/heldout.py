@@ -63,7 +63,7 @@ def _add_counts(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
 
 
 class _FoldScores:
-    """Coefficients by fold and scale, and what they make of a block."""
+    """Coefficients by fold and scale, and the scores of a block by them."""
 
     def __init__(self, basis: Any, fitted: Mapping[int, Fitted]) -> None:
         self.basis, self.n_candidates = basis, len(next(iter(fitted.values())).coef)
@@ -88,21 +88,21 @@ class _FoldScores:
             else:
                 yield self.places[k][j], np.ascontiguousarray((features @ coef.T).T)
 
-    def whole(self, k: int, block: Block) -> NDArray[Any]:
-        """Scores of all candidates, shape (n_candidates, rows)."""
-        out = np.zeros((self.n_candidates, len(block)), dtype=block.X.dtype)
-        for index, scores in self.scores(k, block):
-            out[index] = scores
-        return out
-
-    def _whole_parts(self, block: Block) -> list[tuple[int, NDArray[Any], Any]]:
-        return [(k, self.whole(k, part), part.weight) for k, part in self.parts(block)]
+    def _labeled_parts(self, block: Block) -> list[tuple[int, NDArray[Any], Any]]:
+        """(fold, scores of all candidates, weights), candidates that were not fitted at zero."""
+        found = []
+        for k, part in self.parts(block):
+            out = np.zeros((self.n_candidates, len(part)), dtype=part.X.dtype)
+            for index, scores in self.scores(k, part):
+                out[index] = scores
+            found.append((k, out, part.weight))
+        return found
 
     def labeled(self, rows: Rows | None) -> dict[int, tuple[NDArray[Any], NDArray[Any] | None]]:
         """Scores of a role's rows, shape (n_candidates, n), and their weights, by fold."""
         found: dict[int, list[Any]] = {k: [] for k in self.places}
         if rows is not None:
-            for parts in rows.map(self._whole_parts):
+            for parts in rows.map(self._labeled_parts):
                 for k, *scores_and_weight in parts:
                     found[k].append(scores_and_weight)
         nothing = [np.zeros((self.n_candidates, 0)), None]

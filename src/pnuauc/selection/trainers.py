@@ -13,7 +13,7 @@ import functools
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from pnuauc.core.risks import QuadraticForm, Risk, quadratic_forms
 from pnuauc.core.rows import Block, Rows, SomeRows
 from pnuauc.core.solvers import fit_iteratively, fit_squared, solve_ridge
 
-__all__ = ["Fitted", "MomentsTrainer", "RefitTrainer", "Trainer", "make_trainer"]
+__all__ = ["Fitted", "MomentsTrainer", "RefitTrainer", "make_trainer"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +60,6 @@ class Fitted:
         return Fitted(self.coef[index], self.spread[index], self.corrected[index], self.n_iter)
 
 
-class Trainer(Protocol):
-    """Fits candidates of one scale."""
-
-    def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
-        """All ridges of the given etas (by their place in the grid), in the order (eta, ridge).
-
-        ``out`` are the folds that are left out; with none all rows are trained on and risks
-        without a minimum are corrected (see :mod:`pnuauc.core.solvers`).
-        """
-        ...
-
-
 def make_trainer(
     rows: Mapping[str, Rows],
     basis: Any,
@@ -80,7 +68,7 @@ def make_trainer(
     loss: Loss,
     max_iter: int = 500,
     tol: float = 1e-6,
-) -> Trainer:
+) -> MomentsTrainer | RefitTrainer:
     """The faster of the two ways that can do it."""
     if loss.name == "squared" and not is_matrix_free(basis):
         return MomentsTrainer(rows, basis, risks, alphas)
@@ -102,11 +90,22 @@ class MomentsTrainer:
         alphas: Sequence[float],
     ) -> None:
         self.risks, self.alphas = list(risks), list(alphas)
-        self.moments = {role: fold_moments(visitor, basis) for role, visitor in rows.items()}
+        summarise = functools.partial(_moments_by_fold, basis=basis)
+        #: Of each role's rows by fold and scale, in one pass: {fold: [scale 0, ...]}.
+        self.moments: dict[str, dict[int, list[Moments]]] = {}
+        for role, visitor in rows.items():
+            nothing: dict[int, list[Moments]] = {}
+            self.moments[role] = dict(
+                sorted(visitor.reduce(summarise, _merge_folds, nothing).items())
+            )
         self._droppable = any(risk.roles == "PN" for risk in self.risks)
 
     def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
-        """All ridges of the given etas."""
+        """All ridges of the given etas (by their place in the grid), in the order (eta, ridge).
+
+        ``out`` are the folds that are left out; with none all rows are trained on and risks
+        without a minimum are corrected (see :mod:`pnuauc.core.solvers`).
+        """
         moments: dict[str, Moments] = {}
         for role, by_fold in self.moments.items():
             kept = [parts[scale] for k, parts in by_fold.items() if k not in out]
@@ -114,13 +113,6 @@ class MomentsTrainer:
                 moments[role] = functools.reduce(operator.add, kept)
         drop = bool(out) and self._droppable
         return _solve([self.risks[e] for e in etas], self.alphas, moments, drop)
-
-
-def fold_moments(rows: Rows, basis: Any) -> dict[int, list[Moments]]:
-    """Moments of one role's rows, by fold and scale, in one pass: {fold: [scale 0, ...]}."""
-    nothing: dict[int, list[Moments]] = {}
-    found = rows.reduce(functools.partial(_moments_by_fold, basis=basis), _merge_folds, nothing)
-    return dict(sorted(found.items()))
 
 
 def _moments_by_fold(block: Block, basis: Any) -> dict[int, list[Moments]]:
@@ -204,7 +196,7 @@ class RefitTrainer:
         self.max_iter, self.tol = max_iter, tol
 
     def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
-        """All ridges of the given etas."""
+        """As :meth:`MomentsTrainer.train`."""
         rows: Mapping[str, Rows] = self.rows
         if out:
             rows = {
@@ -231,14 +223,10 @@ class RefitTrainer:
                 start = coef[a] = minimum.coef
                 corrected[a] = bool(minimum.correction)
                 n_iter = max(n_iter, minimum.n_iter)
-        spread = [_spread(design, w) for w in coef]
+        weight = joined(design.weights[role] for role in design.rows)
+        spread = []
+        for w in coef:
+            scores = np.concatenate(list(design.scores(w).values()))
+            centered = scores - np.average(scores, weights=weight)
+            spread.append(np.sqrt(np.average(centered**2, weights=weight)))
         return Fitted(coef, np.array(spread), corrected, n_iter)
-
-
-def _spread(design: Design, coef: NDArray[np.float64]) -> float:
-    """Standard deviation of the scores over all rows."""
-    found = design.scores(coef)
-    scores = np.concatenate(list(found.values()))
-    weight = joined(design.weights[role] for role in found)
-    centered = scores - np.average(scores, weights=weight)
-    return float(np.sqrt(np.average(centered**2, weights=weight)))
