@@ -56,7 +56,16 @@ _HOMES = {
 }
 
 
+#: Public packages; ``pnuauc.metrics`` works without an import of its own.
+_PACKAGES = (
+    *("baselines", "basis", "boosting", "dask", "datasets", "estimators", "exceptions", "io"),
+    *("labels", "losses", "metrics", "priors", "review", "spark", "tables", "theory", "torch"),
+)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"pnuauc.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'pnuauc' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)
@@ -65,4 +74,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*__all__, *_PACKAGES})

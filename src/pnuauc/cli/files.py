@@ -5,13 +5,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pnuauc._utils.progress import progress_bar
-from pnuauc.cli.console import Voice
 from pnuauc.cli.options import Engine
 from pnuauc.exceptions import InputError
 from pnuauc.io.formats import COMPRESSIONS, FORMATS, detect_format, refuse_address, spooled
@@ -147,33 +145,19 @@ def given_tables(table: Path | Sequence[Path], reading: ReadOptions) -> GivenTab
 
 
 class RowMeter:
-    """A bar for each visit of a table: rows done, and the time that is left."""
+    """Tells beside a bar which visit of the files goes on, and how many rows it has done."""
 
-    def __init__(self, voice: Voice) -> None:
-        self.voice, self.done = voice, 0
+    def __init__(self, bar: Any) -> None:
+        self.bar, self.visit, self.done = bar, 0, 0
         self.source: FileSource | None = None
-        self._open: ExitStack | None = None
-        self._bar: Any = None
 
     def __call__(self, n: int) -> None:
-        if not self.voice.shows_progress:
-            return
-        if self._open is None:
-            self._open = ExitStack()
-            self._bar = self._open.enter_context(progress_bar("Visiting rows", True))
-        self.done += n
+        """``n`` further rows; 0 says that a visit begins."""
+        self.visit += n == 0
+        self.done = self.done + n if n else 0
         total = None if self.source is None else self.source.n_rows
         of = f" of {total:,}" if total else ""
-        self._bar("rows", self.done / total if total else 0.0, f"{self.done:,}{of}")
-        if total and self.done >= total:
-            self.close()
-
-    def close(self) -> None:
-        """End the bar; the next row begins another."""
-        self.done = 0
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        self.bar.note(f"visit {self.visit} of the files: {self.done:,}{of} rows")
 
 
 def beside(table: Path, ending: str | None) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ from pnuauc.model.scoring import OutputChoice, ScoreSummary, score_file
 from pnuauc.report import headline, review_csv, summary_rows, to_html, to_json
 from pnuauc.report.words import interval, percent, percents, prior_words, role_words, verdict
 from pnuauc.study import (
+    FIT_STAGES,
     SAMPLE_ROWS,
     ColumnRoles,
     FitSettings,
@@ -76,14 +77,6 @@ __all__ = [
 ]
 
 # From options to library calls and back to words.
-
-
-_STAGES = {
-    "columns": "Looking at the columns ...",
-    "model": "Choosing and fitting the model ...",
-    "all rows": "Scoring all unlabelled rows ...",
-    "importance": "Measuring columns ...",
-}
 
 
 def fit_file(
@@ -114,23 +107,16 @@ def fit_file(
         check_outputs(outputs, inputs, overwrite=overwrite)
 
     check()
-    voice.stage(f"Reading {given.name} ...")
-    meter = RowMeter(voice)
-    with given.opened(n_threads(settings.n_jobs or 1), meter, engine) as data:
+    with (
+        progress_bar("Fit", voice.shows_progress, FIT_STAGES) as bar,
+        given.opened(n_threads(settings.n_jobs or 1), RowMeter(bar), engine) as data,
+    ):
         many = hasattr(data, "reduce")
         if many:
             inputs[:] = map(Path, data.part_names)
             check()
-        with _stages(voice, meter) as tick, nullcontext() if many else cells_of(given.first):
-            study = fit_study(
-                data,
-                columns,
-                settings,
-                name=given.name,
-                command=command,
-                verbose=voice.shows_progress and not many,
-                tick=tick,
-            )
+        with nullcontext() if many else cells_of(given.first):
+            study = fit_study(data, columns, settings, name=given.name, command=command)
     # first, where a reader of the file's beginning finds it
     findings = {"run": new_run_id(), **study.findings}
     study.model.card["run"] = findings["run"]
@@ -164,35 +150,6 @@ def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
     voice.data(findings)
 
 
-@contextmanager
-def _stages(voice: Voice, meter: RowMeter) -> Iterator[Callable[[str, float], None]]:
-    """A line for each stage, and a bar while folds are held out.
-
-    The bar opens with its first tick and closes with its last: before it, the ranker draws one of
-    its own, and two at a time would overwrite each other.
-    """
-    with ExitStack() as stack:
-        bars: list[Callable[[str, float], None]] = []
-
-        def tick(stage: str, share: float) -> None:
-            meter.close()
-            if stage in _STAGES:
-                voice.stage(_STAGES[stage])
-                return
-            if not bars:
-                bar = progress_bar("Held-out estimate", voice.shows_progress)
-                bars.append(stack.enter_context(bar))
-            bars[0](stage, share)
-            if share >= 1.0:
-                stack.close()
-                bars.clear()
-
-        try:
-            yield tick
-        finally:
-            meter.close()
-
-
 def evaluate_file(
     voice: Voice,
     table: Path | Sequence[Path],
@@ -204,14 +161,14 @@ def evaluate_file(
     **settings: Any,
 ) -> dict[str, Any]:
     """``pnuauc evaluate``, with the settings of :func:`evaluate_table`."""
-    given, meter = given_tables(table, reading), RowMeter(voice)
-    with given.opened(meter=meter, engine=engine) as data:
+    given = given_tables(table, reading)
+    with (
+        progress_bar("Evaluate", voice.shows_progress) as bar,
+        given.opened(meter=RowMeter(bar), engine=engine) as data,
+    ):
         if isinstance(data, tuple):
             raise InputError(f"'{given.first}' is a LIBSVM file, which has no score columns.")
-        try:
-            found = evaluate_table(data, label, scores, **settings)
-        finally:
-            meter.close()
+        found = evaluate_table(data, label, scores, **settings)
     voice.remark(*found["warnings"], *hints_for(found))
     voice.say(f"{role_words(found['labels'])} rows.")
     if found["prior"]:
@@ -280,11 +237,12 @@ def prior_of_file(
     """``pnuauc prior``."""
     check_belief(belief, method=method)
     messages: list[str] = []
-    meter = RowMeter(voice)
     with collected(messages):
-        with given_tables(table, reading).opened(meter=meter, engine=engine) as data:
+        with (
+            progress_bar("Prior", voice.shows_progress) as bar,
+            given_tables(table, reading).opened(meter=RowMeter(bar), engine=engine) as data,
+        ):
             rows = study_rows(data, columns, SAMPLE_ROWS, seed)
-        meter.close()
         roles = rows.counts
         if roles.setting not in {"PU", "NU", "PNU"}:
             raise InputError(

@@ -547,11 +547,12 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         if self.held_out_ is not None and apart is not None:
             belief = read_belief(self.belief)
             random = self.sampling == "random"
+            # as it is stored: what is stated and what a model file says are the same numbers
             self.posterior_ = self.held_out_.posterior(
                 apart, known, (belief.a, belief.b), random_labels=random, seed=seed % 2**16
-            )
+            ).thinned()
             self.auc_ = self.posterior_.auc()
-            self.scorer_ = replace(self.scorer_, posterior=self.posterior_.thinned())
+            self.scorer_ = replace(self.scorer_, posterior=self.posterior_)
             if roles.n_unlabeled and (given is None or given.std_error > 0):
                 self.class_prior_ = self.posterior_.class_prior()
         self.prior_ = None if self.class_prior_ is None else self.class_prior_.value

@@ -101,6 +101,8 @@ class LocalSource(Visited[Batch]):
 
     def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
         """function(batch) for every batch, in order; a few batches are held at a time."""
+        if self.seen is not None:
+            self.seen(0)  # a visit begins
         for n, result in map_blocks(partial(_sized, function), self.batches(), self.n_threads):
             if self.seen is not None:
                 self.seen(n)

@@ -9,42 +9,37 @@ from typing import Any
 
 from pnuauc._utils.extras import need
 from pnuauc._utils.show import visible
-from pnuauc.io.write import RUN_COLUMN
+from pnuauc.io.write import CHANCE_COLUMNS, RUN_COLUMN
 from pnuauc.report import charts, words
 
-__all__ = ["review_csv", "safe_cell", "to_html"]
+__all__ = ["review_columns", "review_csv", "safe_cell", "to_html"]
 
 # The rows to review as CSV: the same rows as in the report, all their columns.
 
 
+def review_columns(top: dict[str, Any]) -> dict[str, list[Any]]:
+    """The rows to review as columns: row number, ids, score, chances, reason, all that is known."""
+    names = ["row", *top["ids"], "score", "percentile"]
+    out = {name: [line[j] for line in top["rows"]] for j, name in enumerate(names)}
+    out |= {name: top[name] for name in CHANCE_COLUMNS if top.get(name)}
+    out["reason"] = list(top["reasons"])
+    for j, name in enumerate(top["columns"]):
+        out[name if name not in out else f"{name} (column)"] = [line[j] for line in top["cells"]]
+    return out
+
+
 def review_csv(top: dict[str, Any], run: str = "") -> str:
-    """CSV with row number, ids, score, percentile, probability, reason, all columns and the run id.
+    """:func:`review_columns` and the run id as CSV.
 
     A cell that a spreadsheet would take for a formula gets an apostrophe in front.
     """
-    if not top["rows"]:
-        return "row,score,percentile\n"
-    last = [[RUN_COLUMN], [run]] if run else [[], []]
+    columns = review_columns(top)
+    if run:
+        columns[RUN_COLUMN] = [run] * len(top["rows"])
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    n_ids = len(top["ids"])
-    chances = top.get("probability")
-    taken = {"row", *top["ids"], "score", "percentile", "probability", "reason"}
-    columns = [name if name not in taken else f"{name} (column)" for name in top["columns"]]
-    extra = ["probability"] if chances else []
-    writer.writerow(
-        [
-            safe_cell(c)
-            for c in ["row", *top["ids"], "score", "percentile", *extra, "reason", *columns]
-        ]
-        + last[0]
-    )
-    for i, line in enumerate(top["rows"]):
-        chance = [chances[i]] if chances else []
-        cells = [*map(safe_cell, top["cells"][i]), *last[1]]
-        ids = [safe_cell(cell) for cell in line[1 : 1 + n_ids]]
-        numbers = line[1 + n_ids : 3 + n_ids]
-        writer.writerow([line[0], *ids, *numbers, *chance, safe_cell(top["reasons"][i]), *cells])
+    for line in (columns, *zip(*columns.values(), strict=True)):
+        writer.writerow([safe_cell(cell) if isinstance(cell, str) else cell for cell in line])
     return out.getvalue()
 
 

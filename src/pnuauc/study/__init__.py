@@ -2,11 +2,12 @@
 
 from pnuauc.study.evaluate import evaluate_table
 from pnuauc.study.findings import check_belief, find_prior, prior_findings
-from pnuauc.study.fit import FitSettings, Study, fit_study
+from pnuauc.study.fit import FIT_STAGES, FitSettings, Study, fit_study
 from pnuauc.study.payments import make_payments
 from pnuauc.study.rows import SAMPLE_ROWS, ColumnRoles, LabelCodes, collected, study_rows
 
 __all__ = [
+    "FIT_STAGES",
     "SAMPLE_ROWS",
     "ColumnRoles",
     "FitSettings",

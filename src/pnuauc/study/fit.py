@@ -14,6 +14,7 @@ import numpy as np
 
 from pnuauc import __version__
 from pnuauc._utils.label_values import RoleCounts
+from pnuauc._utils.progress import progress_bar
 from pnuauc._utils.threads import one_thread_for_few
 from pnuauc.committee import AutoAUCClassifier
 from pnuauc.estimators import AUCClassifierCV
@@ -39,9 +40,16 @@ from pnuauc.study.leaks import find_leaks
 from pnuauc.study.review import top_rows
 from pnuauc.study.rows import SAMPLE_ROWS, ColumnRoles, StudyRows, collected, study_rows
 
-__all__ = ["FitSettings", "Study", "fit_study"]
+__all__ = ["FIT_STAGES", "FitSettings", "Study", "fit_study"]
 
-Tick = Callable[[str, float], None]
+#: Stages of a fit and the share of the time that they take.
+FIT_STAGES = {
+    "reading": 0.05,
+    "looking at columns": 0.05,
+    "choosing and fitting models": 0.7,
+    "scoring all unlabelled rows": 0.1,
+    "measuring columns": 0.1,
+}
 #: What ``FitSettings.model`` may be.
 MODELS = ("auto", "average", "paper")
 
@@ -107,8 +115,6 @@ def fit_study(
     *,
     name: str = "table",
     command: str | None = None,
-    verbose: bool | None = False,
-    tick: Tick | None = None,
 ) -> Study:
     """Encode, estimate the prior, select and fit, evaluate on held-out rows, describe.
 
@@ -118,15 +124,13 @@ def fit_study(
     columns : ColumnRoles
     name : what to call the table in the report
     command : the command line that asked for this, for the report
-    verbose : whether the ranker draws a progress bar (None: in a terminal)
-    tick : called with (stage, share done)
     """
     settings = settings or FitSettings()
-    tick = tick or (lambda stage, share: None)
     started = time.perf_counter()
     messages: list[str] = []
     with collected(messages), ExitStack() as limits:
-        tick("columns", 0.0)
+        tick = limits.enter_context(progress_bar("Fit", None, FIT_STAGES))
+        tick("looking at columns", 0.0)
         rows = study_rows(data, columns, settings.max_unlabeled, settings.random_state)
         roles = rows.roles
         limits.enter_context(one_thread_for_few(len(roles)))
@@ -138,10 +142,10 @@ def fit_study(
         X = encode_views(encoder, rows.table, views)
         if np.isinf(X.data if encoder.is_sparse else X).any():
             raise InputError("The table holds numbers too large to compute with; rescale them.")
-        ranker = _ranker(settings, verbose, _folds(X, rows, encoder, settings))
+        ranker = _ranker(settings, _folds(X, rows, encoder, settings))
         if isinstance(ranker, AutoAUCClassifier):
             ranker.set_params(**encoder.layout(views))
-        tick("model", 0.0)
+        tick("choosing and fitting models", 0.0)
         _fit_ranker(ranker, X, rows, encoder, settings)
         model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles))
         leaders = _place(model, ranker, X, rows, settings, columns, tick)
@@ -180,12 +184,12 @@ def _place(
     rows: StudyRows,
     settings: FitSettings,
     columns: ColumnRoles,
-    tick: Tick,
+    tick: Callable[..., None],
 ) -> Leaders | None:
     """Threshold, quantiles and the rows of highest score from all rows, where some were drawn."""
     if rows.origin is None:
         return None
-    tick("all rows", 0.0)
+    tick("scoring all unlabelled rows", 0.0)
     scores = model.score_encoded(X[rows.roles.unlabeled])
     before = model.threshold
     leaders = place_among_all(model, rows.origin, scores, ranker.prior_, settings.top, columns.ids)
@@ -257,9 +261,7 @@ def _folds(X: Any, rows: StudyRows, encoder: TableEncoder, settings: FitSettings
     return min(wanted, *different) if min(different) > 2 else 0
 
 
-def _ranker(
-    settings: FitSettings, verbose: bool | None, folds: int
-) -> AutoAUCClassifier | AUCClassifierCV:
+def _ranker(settings: FitSettings, folds: int) -> AutoAUCClassifier | AUCClassifierCV:
     own = settings.basis is not None or settings.n_centers is not None
     model = _model(settings)
     if model not in MODELS:
@@ -274,7 +276,6 @@ def _ranker(
     common: dict[str, Any] = {
         "prior": settings.prior,
         "n_jobs": settings.n_jobs,
-        "verbose": verbose,
         "random_state": settings.random_state,
     }
     if model == "auto":
@@ -337,7 +338,7 @@ def _judge(
     rows: StudyRows,
     encoder: TableEncoder,
     settings: FitSettings,
-    tick: Tick,
+    tick: Callable[..., None],
 ) -> Evidence | None:
     """Everything that rests on held-out scores; left out, with a reason, where there are none."""
     roles = rows.roles
@@ -370,7 +371,7 @@ def _judge(
     if settings.comparisons:
         findings["rivals"] = rival_findings(ranker, findings["auc"])
         findings["unlabeled_effect"] = effect_findings(ranker, rows.counts, findings["auc"])
-    tick("importance", 0.0)
+    tick("measuring columns", 0.0)
     importance = []
     if settings.importance and evidence.doubt is None:
         importance = column_importance(evidence, X, encoder, seed=settings.random_state)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc.committee import Reason
+from pnuauc.io.write import CHANCE_COLUMNS
 from pnuauc.labels import Roles
 from pnuauc.model.model import TableModel, cell_of, cell_text, spell_reasons
 
@@ -44,8 +45,8 @@ def top_rows(
     dict
         ``header`` and ``rows`` (row number, ids, score, percentile, a few columns), ``ids`` (names
         of the id columns, whose cells are the text that the table holds), ``columns`` and
-        ``cells`` (all columns of each row, as text), ``probability`` (where the model has it) and
-        ``reasons`` (columns whose value puts the row up, the strongest first).
+        ``cells`` (all columns of each row, as text), ``probability`` with the ends of its 90%
+        interval (where the model has it) and ``reasons`` (columns whose value puts the row up, the strongest first).
     """
     rows = roles.unlabeled
     if not len(rows) or n_top < 1:
@@ -87,7 +88,10 @@ def top_rows(
         "columns": listed,
         "n_columns": len(used) or len(listed),
         "cells": [[cell_text(values[name][i]) for name in listed] for i in range(len(chosen))],
-        "probability": None if chances is None else chances[:, 0].tolist(),
+        **{
+            name: None if chances is None else chances[:, j].tolist()
+            for j, name in enumerate(CHANCE_COLUMNS)
+        },
         "reasons": [
             spell_reasons(_speaks(found), partial(cell_of, table, int(row)) if used else None)
             for row, found in zip(chosen, reasons, strict=True)
