@@ -58,10 +58,12 @@ def progress_bar(
     """
     outer = _OPEN.get()
     if outer is not None:
-        yield lambda stage, share, detail="": (
-            outer(stage, share, detail)
-            if stage in outer.stages
-            else outer.inside(share, detail or stage)
+        yield (
+            lambda stage, share, detail="": (
+                outer(stage, share, detail)
+                if stage in outer.stages
+                else outer.inside(share, detail or stage)
+            )
         )
         return
     shown = sys.stderr.isatty() if show is None else show

@@ -177,8 +177,8 @@ class Committee:
         places = self.places(scores)
         low, high = self.posterior.probability_interval(places, level).T
         # the mean of a skewed posterior may lie outside its equal-tailed interval
-        value = np.clip(self.posterior.probability(places), low, high)
-        return np.column_stack([value, low, high])
+        value = self.posterior.probability(places)
+        return np.column_stack([value, np.minimum(low, value), np.maximum(high, value)])
 
     def score(self, X: Any, n_threads: int = 1) -> Floats:
         """Shape (n,); block by block, so that views of the rows stay small."""

@@ -46,7 +46,8 @@ def top_rows(
         ``header`` and ``rows`` (row number, ids, score, percentile, a few columns), ``ids`` (names
         of the id columns, whose cells are the text that the table holds), ``columns`` and
         ``cells`` (all columns of each row, as text), ``probability`` with the ends of its 90%
-        interval (where the model has it) and ``reasons`` (columns whose value puts the row up, the strongest first).
+        interval (where the model has it) and ``reasons`` (columns whose value puts the row up, the
+        strongest first).
     """
     rows = roles.unlabeled
     if not len(rows) or n_top < 1:
