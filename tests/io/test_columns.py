@@ -14,7 +14,7 @@ import pytest
 
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder
-from pnuauc.io.columns import CellError, Column, classify, level_codes, numbers, strings
+from pnuauc.io.columns import CellError, Column, classify, numbers, strings
 from pnuauc.labels import Roles
 from pnuauc.study.leaks import find_leaks
 
@@ -218,8 +218,6 @@ def test_one_category_however_it_is_written():
     assert strings(pa.array([1, None, 7])).tolist() == ["1", "(missing)", "7"]
     shelf = pa.array(["b", None, "a"]).dictionary_encode()
     assert strings(shelf).tolist() == ["b", "(missing)", "a"]
-    codes = level_codes(pa.array(["b", "z", None, "a"]), ["a", "b", "(missing)"])
-    assert codes.tolist() == [1, -1, 2, 0]
 
 
 @pytest.mark.parametrize(

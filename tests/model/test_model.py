@@ -25,7 +25,6 @@ from pnuauc.model.model import (
     N_QUANTILES,
     LinearScorer,
     cell_text,
-    encode_batch,
     encode_views,
     grouped_columns,
     kernels_of,
@@ -226,11 +225,11 @@ def test_views_stand_side_by_side(fitted):
     groups = grouped_columns(encoder, ("kernels", "trees"))
     assert groups == {**{f"c{j}": [j, 8 + j] for j in range(4)},
                       "d": [4, 5, 6, 7, 12, 13, 14, 15]}  # fmt: skip
-    part = encode_batch(encoder, table.slice(5, 7), ("kernels", "trees"))
+    part = encoder.encode(table.slice(5, 7), 5, ("kernels", "trees"))
     np.testing.assert_array_equal(part, both[5:12])
     bad = table.slice(0, 1).set_column(0, "c0", [["oops"]])
     with pytest.raises(CellError, match=r"'oops' in row 1\)"):
-        encode_batch(encoder, bad, ("kernels",))
+        encoder.encode(bad)
 
 
 def test_probabilities_are_those_of_the_scorer(fitted):

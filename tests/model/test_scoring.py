@@ -188,7 +188,7 @@ def test_keep_and_row_numbers(tmp_path, model, payments):
         tmp_path / "out.csv",
         choice=OutputChoice(keep=["shop", "amount"]),
     )
-    assert read_table(tmp_path / "out.csv").column_names[:2] == ["shop", "amount"]
+    assert read_table(tmp_path / "out.csv").column_names[:3] == ["row", "shop", "amount"]
     with pytest.raises(InputError, match="no column 'nope' to keep"):
         score_file(
             model, tmp_path / "in.parquet", tmp_path / "out.csv", choice=OutputChoice(keep=["nope"])

@@ -20,6 +20,7 @@ __all__ = [
     "RoleCounts",
     "as_column",
     "as_list",
+    "did_you_mean",
     "distinct",
     "label_codes",
     "nearest",
@@ -159,6 +160,12 @@ def nearest(value: Any, known: Iterable[Any]) -> Any:
     spelled = {_plain(str(item)): item for item in known}
     close = difflib.get_close_matches(_plain(str(value)), list(spelled), n=1, cutoff=0.6)
     return spelled[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about a name that is not there: " (did you mean 'amount'?)", or ""."""
+    near = nearest(name, known)
+    return "" if near is None else f" (did you mean {near!r}?)"
 
 
 # A column of labels of any library as plain values, before anybody asks what they mean.

@@ -226,7 +226,8 @@ def score(
         ),
     ] = None,
     keep: Annotated[
-        Many, first_option("--keep", help="Column to copy (repeatable); 'all' copies all.")
+        Many,
+        first_option("--keep", help="Column to copy beside ids (repeatable); 'all' copies all."),
     ] = None,
     sort: Annotated[bool, first_option("--sort", help="Highest scores first.")] = False,
     reasons: Annotated[
@@ -254,6 +255,10 @@ def score(
         bool,
         output_option("--spreadsheet", help="Put ' before text that a spreadsheet would run."),
     ] = False,
+    strict: Annotated[
+        bool,
+        output_option("--strict", help="Refuse a table with columns unlike those of the fit."),
+    ] = False,
     overwrite: OverwriteOption = False,
     printed: Output,
 ) -> None:
@@ -267,7 +272,7 @@ def score(
         model,
         table,
         output,
-        choice=OutputChoice(keep, listed, sort, top, threshold, spreadsheet, reasons),
+        choice=OutputChoice(keep, listed, sort, top, threshold, spreadsheet, reasons, strict),
         reading=reading.options(),
         jobs=jobs,
         overwrite=overwrite,

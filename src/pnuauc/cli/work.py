@@ -45,7 +45,7 @@ from pnuauc.io.write import (
 )
 from pnuauc.model.files import load_model, open_model, write_model
 from pnuauc.model.model import TableModel
-from pnuauc.model.scoring import OutputChoice, ScoreSummary, score_file
+from pnuauc.model.scoring import OutputChoice, ScoreSummary, score_file, spell_differences
 from pnuauc.report import headline, review_csv, summary_rows, to_html, to_json
 from pnuauc.report.words import interval, percent, percents, prior_words, role_words, verdict
 from pnuauc.study import (
@@ -540,6 +540,12 @@ def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, targe
     for name, levels in summary.new_categories.items():
         shown = few(sorted(levels))
         voice.remark(f"Column '{name}' has categories the model never saw, read as rare: {shown}.")
+    if summary.different:
+        voice.remark(
+            "Columns that look different from the table that was fitted: "
+            f"{spell_differences(summary.different)}. Scores may be wrong; --strict refuses such "
+            "tables."
+        )
     if fitted.card.get("label") in summary.kept:
         voice.remark(
             "The table holds labels: an AUC of rows that the model was fitted on is too high "
@@ -558,6 +564,7 @@ def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, targe
             "written": summary.n_written,
             "kept": list(summary.kept),
             "new_categories": {k: sorted(v) for k, v in summary.new_categories.items()},
+            "different": summary.different,
         }
     )
 

@@ -30,6 +30,7 @@ __all__ = [
     "DATES",
     "DATE_ORDERS",
     "MISSING_WORDS",
+    "NEARLY_ALL",
     "STRPTIME",
     "Floats",
     "Mask",

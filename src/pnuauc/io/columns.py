@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -35,9 +35,9 @@ __all__ = [
     "cells_of",
     "classify",
     "is_bytes",
-    "level_codes",
     "numbers",
     "strings",
+    "texts",
 ]
 
 KINDS = ("number", "boolean", "category", "text", "date", "vector")
@@ -235,22 +235,27 @@ def _told(name: str, reading: Any) -> str | None:
 # ---------------------------------------------------------------------------- values
 
 
-def numbers(column: Column, values: Any, first_row: int = 0) -> NDArray[np.float64]:
-    """The values as float64, shape (n,) or (n, 4) for dates; missing is NaN."""
+def numbers(
+    column: Column, values: Any, first_row: int = 0, odd: list[str] | None = None
+) -> NDArray[np.float64]:
+    """The values as float64, shape (n,) or (n, 4) for dates; missing is NaN.
+
+    ``odd`` gets the text of cells that hold something else and count as missing.
+    """
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_null(values.type):
         shape = (len(values), len(DATE_PARTS)) if column.kind == "date" else (len(values),)
         return np.full(shape, np.nan)
     if column.kind == "date":
-        return _date_parts(column, values, first_row)
+        return _date_parts(column, values, first_row, odd)
     if is_text(values.type):
         cells = tidy(values)
         if column.kind == "boolean":
             result = parse_booleans(cells)
         else:
             result = parse_numbers(column.form, cells)
-        _check_cells(column, cells, np.isnan(result), first_row)
+        _check_cells(column, cells, np.isnan(result), first_row, odd)
     else:
         result = _typed_numbers(column, values)
         if column.kind == "boolean":
@@ -281,15 +286,27 @@ def _typed_numbers(column: Column, values: Any) -> NDArray[np.float64]:
 
 
 #: What a strict column needs, for the message about a cell that is not it.
-_NEEDS = {"number": "numbers", "boolean": "true or false", "date": "dates"}
+_NEEDS = {"number": "numbers", "date": "dates"}
 
 
-def _check_cells(column: Column, cells: Any, unread: NDArray[np.bool_], first_row: int) -> None:
-    """Refuse cells of a strict column that hold something and could not be read."""
-    if column.lenient or not unread.any():
+def _check_cells(
+    column: Column,
+    cells: Any,
+    unread: NDArray[np.bool_],
+    first_row: int,
+    odd: list[str] | None,
+) -> None:
+    """Refuse cells of a strict column that hold something and could not be read.
+
+    A new word in a column of yes and no is missing, as an unseen category is rare.
+    """
+    accepted = column.lenient or column.kind == "boolean"
+    if (accepted and odd is None) or not unread.any():
         return
     bad = np.flatnonzero(unread & np.asarray(to_numpy(cells.is_valid()), dtype=bool))
-    if len(bad):
+    if accepted:
+        odd += cells.take(bad).to_pylist()  # type: ignore[operator]
+    elif len(bad):
         row, dated = int(bad[0]), column.kind == "date"
         hint = "write it as those that were fitted" if dated else "correct it or leave it empty"
         raise CellError(
@@ -298,12 +315,14 @@ def _check_cells(column: Column, cells: Any, unread: NDArray[np.bool_], first_ro
         )
 
 
-def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float64]:
+def _date_parts(
+    column: Column, values: Any, first_row: int, odd: list[str] | None
+) -> NDArray[np.float64]:
     """Days since 1970, month, weekday (Monday 0), hour, all in UTC: shape (n, 4)."""
     if is_text(values.type):
         cells = tidy(values)
         micros, known = parse_dates(column.form, cells)
-        _check_cells(column, cells, ~known, first_row)
+        _check_cells(column, cells, ~known, first_row, odd)
     elif pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         stamps = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         known = np.asarray(to_numpy(stamps.is_valid()), dtype=bool)
@@ -324,17 +343,10 @@ def _date_parts(column: Column, values: Any, first_row: int) -> NDArray[np.float
 
 def strings(values: Any) -> NDArray[Any]:
     """The values as an object array of str, shape (n,); missing is "(missing)"."""
-    return np.asarray(to_numpy(_texts(values)), dtype=object)
+    return np.asarray(to_numpy(texts(values)), dtype=object)
 
 
-def level_codes(values: Any, levels: Sequence[str]) -> NDArray[np.intp]:
-    """Each value's place among ``levels``, -1 where it is none of them; shape (n,)."""
-    texts = _texts(values)
-    places = pc.fill_null(pc.index_in(texts, pa.array(levels, texts.type)), -1)
-    return to_numpy(places).astype(np.intp)
-
-
-def _texts(values: Any) -> Any:
+def texts(values: Any) -> Any:
     """Arrow text of any values; missing is "(missing)"."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -345,12 +357,12 @@ def _texts(values: Any) -> Any:
         )
     elif pa.types.is_floating(values.type):
         whole = pc.equal(values, pc.round(values))
-        texts = pc.if_else(
+        written = pc.if_else(
             pc.and_(whole, pc.less(pc.abs(values), 1e15)),
             pc.round(values).cast(pa.int64(), safe=False).cast(pa.string()),
             values.cast(pa.string()),
         )
-        values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.string()), texts)
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.string()), written)
     else:
         values = values.cast(pa.string())
     return pc.fill_null(values, MISSING)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pnuauc._utils.arrays import Floats
+from pnuauc._utils.label_values import did_you_mean
 from pnuauc._utils.show import few
 from pnuauc._utils.stored import Parts
 from pnuauc.exceptions import InputError
@@ -27,22 +29,34 @@ from pnuauc.io.cells import (
     pa,
     pc,
     table_decimal,
+    tidy,
+    to_numpy,
 )
-from pnuauc.io.columns import DATE_PARTS, Column, classify, level_codes, numbers, strings
+from pnuauc.io.columns import (
+    DATE_PARTS,
+    MISSING,
+    Column,
+    classify,
+    numbers,
+    strings,
+    texts,
+)
 from pnuauc.io.frames import as_table
 from pnuauc.io.text import Block, TextBlock, VectorBlock, block_from_parts
 
 __all__ = [
     "VIEWS",
+    "Cells",
     "Encoding",
     "SparseEncoding",
     "TableEncoder",
     "check_view",
-    "encode_batch",
+    "encode_cells",
     "encode_views",
     "encoding_from_spec",
     "grouped_columns",
     "kernels_of",
+    "n_missing",
 ]
 
 # A fitted encoding as plain values: columns, fills, means, scales, category lists. Nothing else.
@@ -73,6 +87,32 @@ def _of_kind(*kinds: str) -> cached_property[list[Column]]:
 
 
 @dataclass(frozen=True, eq=False)
+class Cells:
+    """What the cells of a batch say, each parsed once; the views are made of it.
+
+    Attributes
+    ----------
+    batch : the record batch or table
+    values : ndarray, shape (n, slots)
+        Numbers and the parts of dates, NaN where missing.
+    flags : ndarray, shape (n, boolean columns)
+    codes : list of int arrays, shape (n,)
+        By category column: the place among its levels, then its rare ones; -1: never seen.
+    gaps : list of int, by category column: missing cells
+    fresh : dict of column name -> categories never seen
+    odd : dict of column name -> texts that are not written as the column's form says
+    """
+
+    batch: Any
+    values: Floats
+    flags: Floats
+    codes: list[NDArray[np.intp]]
+    gaps: list[int]
+    fresh: dict[str, set[str]]
+    odd: dict[str, list[str]]
+
+
+@dataclass(frozen=True, eq=False)
 class Encoding:
     """What :class:`TableEncoder` learned of a table with named columns.
 
@@ -94,6 +134,10 @@ class Encoding:
         By category column: each level's place by frequency, the commonest 0.
     blocks : tuple of Block
         Text and vectors: the last columns of the view "kernels".
+    low, high : ndarray, shape (slots,)
+        The range of all present values but 1% at each end, to know tables that look different.
+    missing : ndarray, shape (columns,)
+        Share of missing cells.
     """
 
     columns: tuple[Column, ...]
@@ -106,6 +150,9 @@ class Encoding:
     rare: tuple[tuple[str, ...], ...] = ()
     ranks: tuple[NDArray[np.intp], ...] = ()
     blocks: tuple[Block, ...] = ()
+    low: Floats = field(default_factory=partial(np.empty, 0))
+    high: Floats = field(default_factory=partial(np.empty, 0))
+    missing: Floats = field(default_factory=partial(np.empty, 0))
 
     is_sparse = False
 
@@ -122,6 +169,17 @@ class Encoding:
     @property
     def n_features_in(self) -> int:
         return len(self.columns)
+
+    @cached_property
+    def places(self) -> list[tuple[str, int]]:
+        """By column its kind, and where :class:`Cells` has it: first slot, flag or category."""
+        slots, seen = iter(self._first_slots.tolist()), Counter[str]()
+        out = []
+        for column in self.columns:
+            numeric = column.kind in {"number", "date"}
+            out.append((column.kind, next(slots) if numeric else seen[column.kind]))
+            seen[column.kind] += 1
+        return out
 
     # ------------------------------------------------------------------ names
 
@@ -178,19 +236,35 @@ class Encoding:
 
     # ------------------------------------------------------------------ rows
 
-    def encode(self, batch: Any, first_row: int = 0, view: str = "kernels") -> Floats:
-        """Encode a record batch or table that has the columns; ``first_row`` is for messages."""
-        find = _finder(batch)
-        n, slots = batch.num_rows, len(self.fill)
-        out = np.empty((n, self.width(view)))
-        raw = out[:, :slots]
+    def read(self, batch: Any, first_row: int = 0) -> Cells:
+        """Parse a record batch or table that has the columns; ``first_row`` is for messages."""
+        find, n = _finder(batch), batch.num_rows
+        values, flags = np.empty((n, len(self.fill))), np.empty((n, len(self._booleans)))
+        odd: dict[str, list[str]] = {}
         for column, j in zip(self._numeric, self._first_slots, strict=True):
-            cells = np.atleast_2d(numbers(column, find(column.name), first_row).T)
-            raw[:, j : j + len(cells)] = cells.T
-        end = slots + len(self._booleans)
-        flags = out[:, slots:end]
+            told = odd.setdefault(column.name, [])
+            cells = numbers(column, find(column.name), first_row, told)
+            values[:, j : j + (cells.shape[1] if cells.ndim == 2 else 1)] = cells.reshape(n, -1)
         for j, column in enumerate(self._booleans):
-            flags[:, j] = numbers(column, find(column.name), first_row)
+            told = odd.setdefault(column.name, [])
+            flags[:, j] = numbers(column, find(column.name), first_row, told)
+        codes, gaps, fresh = [], [], {}
+        for column, levels, rare in zip(self._categories, self.levels, self.rare, strict=True):
+            words = texts(find(column.name))
+            places = pc.index_in(words, pa.array([*levels, *rare], words.type))
+            if places.null_count:
+                fresh[column.name] = set(words.filter(places.is_null()).unique().to_pylist())
+            codes.append(to_numpy(pc.fill_null(places, -1)).astype(np.intp))
+            gaps.append(pc.sum(pc.equal(words, MISSING)).as_py() or 0)
+        return Cells(batch, values, flags, codes, gaps, fresh, {k: v for k, v in odd.items() if v})
+
+    def encode(self, cells: Cells, view: str = "kernels") -> Floats:
+        """A view of the cells, shape (n, width)."""
+        n, slots = cells.values.shape
+        out = np.empty((n, self.width(view)))
+        end = slots + len(self._booleans)
+        raw, flags = out[:, :slots], out[:, slots:end]
+        raw[:], flags[:] = cells.values, cells.flags
         if view == "kernels":
             for j in self.flagged:
                 k = j - len(self._numeric)
@@ -201,39 +275,28 @@ class Encoding:
             with np.errstate(over="ignore"):  # a hostile scale: the score says that it is too large
                 raw -= self.mean
                 raw /= self.scale
-        for k, column in enumerate(self._categories):
-            end = self._write_category(out, end, k, find(column.name), view)
+        for k, codes in enumerate(cells.codes):
+            end = self._write_category(out, end, k, codes, view)
         if view == "kernels":
             for block in self.blocks:
-                out[:, end : end + block.width] = block.encode(batch)
+                out[:, end : end + block.width] = block.encode(cells.batch)
                 end += block.width
         return out
 
-    def _write_category(self, out: Floats, start: int, k: int, values: Any, view: str) -> int:
-        levels, rare = self.levels[k], self.rare[k]
-        codes = level_codes(values, levels)  # -1: rare or never seen
-        if view == "trees" and len(levels) > _FEW_LEVELS:
-            order = np.append(self.ranks[k], len(levels))
-            out[:, start] = order[codes]
+    def _write_category(
+        self, out: Floats, start: int, k: int, codes: NDArray[np.intp], view: str
+    ) -> int:
+        n_levels, rare = len(self.levels[k]), self.rare[k]
+        codes = np.where((codes < 0) | (codes > n_levels), n_levels, codes)  # rare or never seen
+        if view == "trees" and n_levels > _FEW_LEVELS:
+            out[:, start] = np.append(self.ranks[k], n_levels)[codes]
             return start + 1
-        width = len(levels) + bool(rare)
+        width = n_levels + bool(rare)
         block = out[:, start : start + width]
         block[:] = 0.0
-        if rare:
-            codes = np.where(codes < 0, len(levels), codes)
-        known = np.flatnonzero(codes >= 0)
+        known = np.flatnonzero(codes < width)
         block[known, codes[known]] = 1.0
         return start + width
-
-    def new_categories(self, batch: Any) -> dict[str, set[str]]:
-        """Categories of a batch that were not there when the encoding was fitted."""
-        found = {}
-        find = _finder(batch)
-        for column, levels, rare in zip(self._categories, self.levels, self.rare, strict=True):
-            fresh = set(strings(find(column.name).unique())) - set(levels) - set(rare)
-            if fresh:
-                found[column.name] = fresh
-        return found
 
     # ------------------------------------------------------------------ in and out of a file
 
@@ -257,6 +320,9 @@ class Encoding:
             "boolean_fill": self.boolean_fill,
             "flagged": self.flagged.astype(np.int64),
             "ranks": ranks,
+            "low": self.low,
+            "high": self.high,
+            "missing": self.missing,
             **{
                 f"block{i}/{name}": values
                 for i, block in enumerate(self.blocks)
@@ -290,18 +356,18 @@ class SparseEncoding:
         check_view(view)
         return len(self.scale)
 
-    def encode(self, X: Any, first_row: int = 0, view: str = "kernels") -> Any:
-        """Columns divided by their largest absolute value; trees take them as they are."""
+    def read(self, X: Any, first_row: int = 0) -> Any:
         if X.shape[1] != len(self.scale):
             raise InputError(f"The model needs {len(self.scale)} features, got {X.shape[1]}.")
+        return X
+
+    def encode(self, X: Any, view: str = "kernels") -> Any:
+        """Columns divided by their largest absolute value; trees take them as they are."""
         if check_view(view) == "trees":
             return X
         out = sparse.csr_matrix(X, dtype=np.float64, copy=True)
         out.data *= (1.0 / self.scale)[out.indices]
         return out
-
-    def new_categories(self, batch: Any) -> dict[str, set[str]]:
-        return {}
 
     def spec(self) -> dict[str, Any]:
         return {"kind": "sparse"}
@@ -353,7 +419,13 @@ def encoding_from_spec(
         rare,
         _ranks(arrays, levels),
         _blocks(spec, arrays, {c.name: c.kind for c in columns}),
+        *(_vector(arrays, name, slots) for name in ("low", "high")),
+        _vector(arrays, "missing", len(columns)),
     )
+    if (encoding.low > encoding.high).any():
+        raise ValueError("the ranges of its columns are upside down")
+    if not ((encoding.missing >= 0) & (encoding.missing <= 1)).all():
+        raise ValueError("shares of missing cells are no shares")
     n_levels = sum(len(kept) + 1 for kept in levels)
     if slots + 2 * n_sources + encoding.n_latent + n_levels > _MAX_WIDTH:
         raise ValueError("the encoding is too wide")
@@ -526,7 +598,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = as_table(X)
         self.notes_: list[str] = []
         if sparse.issparse(table):
-            return self._learned(SparseEncoding(_largest(table)))
+            return self.learned(SparseEncoding(_largest(table)))
         columns = self._choose_columns(table)
         n = table.num_rows
         if n > FIT_ROWS:
@@ -538,7 +610,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if not columns:
             why = " ".join(self.notes_[:5]) or "the table has no feature columns."
             raise InputError(f"No column is left to learn from: {why}")
-        return self._learned(replace(_learn(table, columns, self.max_categories), blocks=blocks))
+        return self.learned(replace(_learn(table, columns, self.max_categories), blocks=blocks))
 
     def _fit_blocks(self, table: Any, columns: list[Column]) -> tuple[Block, ...]:
         """One block for all text, one for each vector; those that tell nothing are left out."""
@@ -557,7 +629,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 self.notes_.append(f"{told} {shown}: {why}; left out.")
         return tuple(block for block, _ in found if block is not None)
 
-    def _learned(self, encoding: Encoding | SparseEncoding) -> TableEncoder:
+    def learned(self, encoding: Encoding | SparseEncoding) -> TableEncoder:
+        """Take over what was learned."""
         self.encoding_ = encoding
         self.columns_: list[Column] = list(encoding.columns)
         self.n_features_in_ = encoding.n_features_in
@@ -595,7 +668,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         categorical = set(self.categorical)
         unknown = sorted(categorical - set(names))
         if unknown:
-            raise InputError(f"There is no column {unknown[0]!r} to treat as categorical.")
+            near = did_you_mean(unknown[0], names)
+            raise InputError(f"There is no column {unknown[0]!r}{near} to treat as categorical.")
         chosen: list[Column] = []
         twins = _Twins()
         decimal = self._decimal(table)
@@ -653,7 +727,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         formats: dict[Any, str] = {None: given} if isinstance(given, str) else dict(given or {})
         for name, form in formats.items():
             if name is not None and name not in names:
-                raise InputError(f"There is no column {name!r} to read as dates.")
+                near = did_you_mean(name, names)
+                raise InputError(f"There is no column {name!r}{near} to read as dates.")
             if form not in DATE_ORDERS and ("%" not in form or not is_form("date", form)):
                 raise InputError(
                     f"{form!r} does not say how dates are written; pass day-first, month-first or "
@@ -667,28 +742,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Columns are found by name, in any order; further columns are ignored; a missing column is
         an error. ``view`` is "kernels" or "trees".
         """
+        return self.views_of(X, (check_view(view),))
+
+    def views_of(self, X: Any, views: Sequence[str]) -> Any:
+        """Several views of a table side by side, each cell parsed once."""
         check_is_fitted(self, "encoding_")
-        check_view(view)
         table = as_table(X)
         if sparse.issparse(table) != self.is_sparse:
             raise InputError("The encoder was fitted on a sparse matrix, or got one, but not both.")
         if self.is_sparse:
             _check_finite(table)
-            return self.encoding_.encode(table, view=view)
+            return self.encode(table, views=views)
         self.check_columns(table.column_names)
-        n, width = table.num_rows, self.encoding_.width(view)
+        n, width = table.num_rows, sum(self.encoding_.width(view) for view in views)
         dtype = np.float64 if 8 * n * width <= _DOUBLE_BYTES else np.float32
         if n <= _BLOCK_ROWS and dtype is np.float64:
-            return self.encode(table, view=view)
+            return self.encode(table, views=views)
         out = np.empty((n, width), dtype=dtype)
         for start in range(0, n, _BLOCK_ROWS):
             part = table.slice(start, _BLOCK_ROWS)
-            out[start : start + part.num_rows] = self.encode(part, start, view)
+            out[start : start + part.num_rows] = self.encode(part, start, views)
         return out
 
-    def encode(self, batch: Any, first_row: int = 0, view: str = "kernels") -> Any:
+    def encode(self, batch: Any, first_row: int = 0, views: Sequence[str] = ("kernels",)) -> Any:
         """Encode one batch whose columns were checked; ``first_row`` is for messages."""
-        return self.encoding_.encode(batch, first_row, view)
+        return encode_cells(self, self.encoding_.read(batch, first_row), views)
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse a table that lacks a column the model needs."""
@@ -698,13 +776,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             shown = ", ".join(repr(name) for name in lacking[:5])
             more = f" and {len(lacking) - 5} more" if len(lacking) > 5 else ""
             raise InputError(
-                f"The table lacks column {shown}{more}, which the model needs; its columns are "
-                f"{few(names, 10)}."
+                f"The table lacks column {shown}{more}, which the model needs"
+                f"{did_you_mean(lacking[0], names)}; its columns are {few(names, 10)}."
             )
 
     def new_categories(self, batch: Any) -> dict[str, set[str]]:
         """Categories of a batch that were not there when the encoder was fitted."""
-        return self.encoding_.new_categories(batch)
+        return {} if self.is_sparse else self.encoding_.read(batch).fresh
 
     def get_feature_names_out(
         self, input_features: Any = None, view: str = "kernels"
@@ -734,7 +812,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         encoder = cls()
         encoder.notes_ = []
-        return encoder._learned(encoding_from_spec(spec, arrays))
+        return encoder.learned(encoding_from_spec(spec, arrays))
 
 
 def _has_stem(name: str, stem: str) -> bool:
@@ -744,15 +822,13 @@ def _has_stem(name: str, stem: str) -> bool:
 
 def encode_views(encoder: TableEncoder, X: Any, views: Sequence[str]) -> Any:
     """A whole table in one or more of the encoder's views, side by side."""
-    table = as_table(X)
-    return _side_by_side([encoder.transform(table, view) for view in views])
+    return encoder.views_of(X, views)
 
 
-def encode_batch(
-    encoder: TableEncoder, batch: Any, views: Sequence[str], first_row: int = 0
-) -> Any:
-    """The same of a batch whose columns were checked; ``first_row`` is for messages."""
-    return _side_by_side([encoder.encode(batch, first_row, view) for view in views])
+def encode_cells(encoder: TableEncoder, cells: Any, views: Sequence[str]) -> Any:
+    """The same of the cells of a batch."""
+    parts = [encoder.encoding_.encode(cells, check_view(view)) for view in views]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def kernels_of(X: Any, encoder: TableEncoder) -> Any:
@@ -769,10 +845,6 @@ def grouped_columns(encoder: TableEncoder, views: Sequence[str]) -> dict[str, li
             out.setdefault(name, []).extend(start + j for j in columns)
         start += encoder.encoding_.width(view)
     return {name: columns for name, columns in out.items() if columns}
-
-
-def _side_by_side(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def _largest(X: Any) -> Floats:
@@ -794,49 +866,65 @@ def _check_finite(X: Any) -> None:
 
 
 def _learn(table: Any, columns: list[Column], max_categories: int) -> Encoding:
-    """Medians, means, scales, flags and categories of the rows."""
+    """Medians, means, scales, ranges, flags and categories of the rows."""
     places = {name: j for j, name in enumerate(table.column_names)}
-    gaps, boolean_gaps, boolean_fills, categories = [], [], [], []
-    standards: list[tuple[float, float, float]] = []
+    gaps, boolean_gaps, boolean_fills, categories, missing = [], [], [], [], []
+    standards: list[tuple[float, ...]] = []
     for column in columns:
         values = table.column(places[column.name])
         if column.kind in {"number", "date"}:
             cells = numbers(column, values)
             parts = [cells] if cells.ndim == 1 else list(cells.T)
-            gaps.append(bool(np.isnan(parts[0]).any()))
+            missing.append(float(np.isnan(parts[0]).mean()))
+            gaps.append(missing[-1] > 0)
             standards += map(_standard, parts)
         elif column.kind == "boolean":
             cells = numbers(column, values)
-            boolean_gaps.append(bool(np.isnan(cells).any()))
+            missing.append(float(np.isnan(cells).mean()))
+            boolean_gaps.append(missing[-1] > 0)
             boolean_fills.append(float(np.nansum(cells) > np.count_nonzero(cells == 0)))
         elif column.kind == "category":
-            categories.append(_levels(strings(values), max_categories))
-    fill, mean, scale = np.array(standards, dtype=np.float64).reshape(-1, 3).T.copy()
+            words = strings(values)
+            missing.append(float((words == MISSING).mean()))
+            categories.append(_levels(words, max_categories))
+        else:
+            missing.append(n_missing(values) / max(len(values), 1))
+    fill, mean, scale, low, high = np.array(standards, dtype=float).reshape(-1, 5).T.copy()
     flagged = np.flatnonzero([*gaps, *boolean_gaps])
     levels, rare, ranks = zip(*categories, strict=True) if categories else ((), (), ())
-    boolean_fill = np.array(boolean_fills, dtype=np.float64)
-    return Encoding(tuple(columns), fill, mean, scale, boolean_fill, flagged, levels, rare, ranks)
+    return Encoding(
+        tuple(columns), fill, mean, scale, np.array(boolean_fills, dtype=float), flagged,
+        levels, rare, ranks, low=low, high=high, missing=np.array(missing, dtype=float),
+    )  # fmt: skip
 
 
-def _standard(cells: Floats) -> tuple[float, float, float]:
-    """(median, mean, standard deviation) after filling gaps by the median; no spread counts as 1.
+def n_missing(values: Any) -> int:
+    """Missing cells of a column of text or vectors."""
+    return int((tidy(values) if is_text(values.type) else values).null_count)
 
-    Huge and tiny numbers are brought near 1 first, so that their squares are numbers too.
+
+def _standard(cells: Floats) -> tuple[float, ...]:
+    """(median, mean, standard deviation, low, high) of a column.
+
+    Mean and deviation are those after filling gaps by the median; no spread counts as 1. Low and
+    high leave out 1% at each end. Huge and tiny numbers are brought near 1 first, so that their
+    squares are numbers too.
     """
     gaps = np.isnan(cells)
     present = cells[~gaps] if gaps.any() else cells
     if not len(present):
-        return 0.0, 0.0, 1.0
+        return 0.0, 0.0, 1.0, 0.0, 0.0
     fill = float(np.median(present))
+    ends = len(present) // 100, len(present) - 1 - len(present) // 100
+    low, high = (float(x) for x in np.partition(present, ends)[list(ends)])
     largest = float(np.abs(present).max())
     unit = largest if largest > 1e100 or 0 < largest < 1e-100 else 1.0
     filled = (np.where(gaps, fill, cells) if gaps.any() else cells) / unit
     mean, spread = float(filled.mean()), float(filled.std())
     # below this the spread is the rounding error of equal values
     error = len(filled) * abs(mean) * np.finfo(np.float64).eps
-    if not spread > max(error, 0.0):
-        return fill, mean * unit, unit
-    return fill, mean * unit, spread * unit
+    scale = spread * unit if spread > max(error, 0.0) else unit
+    return fill, mean * unit, scale, low, high
 
 
 def _levels(

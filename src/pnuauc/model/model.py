@@ -19,7 +19,6 @@ from pnuauc.core.design import block_scores
 from pnuauc.exceptions import InputError
 from pnuauc.io.encode import (
     TableEncoder,
-    encode_batch,
     encode_views,
     grouped_columns,
     kernels_of,
@@ -32,7 +31,6 @@ __all__ = [
     "TableModel",
     "cell_of",
     "cell_text",
-    "encode_batch",
     "encode_views",
     "grouped_columns",
     "kernels_of",
@@ -261,7 +259,7 @@ class TableModel(ShownAsTable):
 
     def encode(self, batch: Any, first_row: int = 0) -> Any:
         """What the scorer reads of a batch whose columns were checked: its views side by side."""
-        return encode_batch(self.encoder, batch, self.scorer.views, first_row)
+        return self.encoder.encode(batch, first_row, self.scorer.views)
 
     def score_encoded(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of rows that are encoded already."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +15,11 @@ from typing import IO, Any
 
 import numpy as np
 
+from pnuauc._utils.label_values import did_you_mean
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa, pc
 from pnuauc.io.columns import cells_of
+from pnuauc.io.encode import encode_cells
 from pnuauc.io.readers import ReadOptions, column_names, detect_format, iter_batches
 from pnuauc.io.write import (
     CHANCE_COLUMNS,
@@ -26,9 +30,10 @@ from pnuauc.io.write import (
     output_format,
     without_formulas,
 )
+from pnuauc.model.compare import Comparison, in_forms_of
 from pnuauc.model.model import TableModel, cell_of, spell_reasons
 
-__all__ = ["OutputChoice", "ScoreSummary", "score_file"]
+__all__ = ["OutputChoice", "ScoreSummary", "score_file", "spell_differences"]
 
 #: Batches that may wait between reading and scoring.
 _AHEAD = 2
@@ -44,15 +49,17 @@ class OutputChoice:
 
     Attributes
     ----------
-    keep : column names to copy; None copies the model's id and label columns that are there, or,
-        if none is, the row number (from 1) as ``row``
-    columns : names of the output's columns in order, among those kept, ``row``, ``score``,
+    keep : column names to copy, beside the model's id and label columns that are there; where
+        there is no id, the row number (from 1) is written as ``row``
+    columns : names of the output's columns in order, among those of the table, ``row``, ``score``,
         ``percentile``, ``probability`` with its ends, and ``reasons``; None takes all there are
     sort : whether the highest scores come first; then what is written is held in memory
     top : only so many rows, those with the highest scores, highest first
     threshold : only rows that score at least this
     reasons : so many columns that move the score most are told with every row that is written;
         costs as many scorings as the table has columns
+    strict : whether a table with a column that looks different from the fitted one is refused;
+        then nothing is written
     spreadsheet : whether text in CSV and TSV that a spreadsheet would run as a formula gets an
         apostrophe in front; ids are changed by it, so they no longer join
     """
@@ -64,11 +71,15 @@ class OutputChoice:
     threshold: float | None = None
     spreadsheet: bool = False
     reasons: int = 0
+    strict: bool = False
 
 
 @dataclass
 class ScoreSummary:
-    """What happened while scoring: rows, rows called positive, categories never seen before."""
+    """What happened while scoring.
+
+    ``different`` says by column how it looks different from the table that was fitted.
+    """
 
     n_rows: int = 0
     n_positive: int = 0
@@ -76,6 +87,7 @@ class ScoreSummary:
     n_formulas: int = 0
     new_categories: dict[str, set[str]] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
+    different: dict[str, list[str]] = field(default_factory=dict)
 
     def joined(self, other: ScoreSummary) -> ScoreSummary:
         """The summary of both."""
@@ -84,7 +96,12 @@ class ScoreSummary:
         for name, levels in other.new_categories.items():
             fresh.setdefault(name, set()).update(levels)
         sums = {name: getattr(self, name) + getattr(other, name) for name in counts}
-        return ScoreSummary(**sums, new_categories=fresh, kept=self.kept or other.kept)
+        different = {name: list(said) for name, said in self.different.items()}
+        for name, said in other.different.items():
+            different[name] = list(dict.fromkeys([*different.get(name, []), *said]))
+        return ScoreSummary(
+            **sums, new_categories=fresh, kept=self.kept or other.kept, different=different
+        )
 
     def add(self, scores: Any, fresh: dict[str, set[str]]) -> None:
         self.n_rows += len(scores)
@@ -184,19 +201,26 @@ def score_file(
     if (rows.kind == "libsvm") != model.encoder.is_sparse:
         known = "a LIBSVM file" if model.encoder.is_sparse else "a table with named columns"
         raise InputError(f"The model was fitted on {known}; '{rows.name}' is not one.")
-    kept, columns = _columns_to_read(model, rows, choice.keep)
+    kept, columns = _columns_to_read(model, rows, choice)
+    numbered = not set(kept) & set(model.card.get("ids", [])) or "row" in (choice.columns or ())
     summary = ScoreSummary(kept=tuple(kept))
-    with _opened(target) as (stream, path):
+    reader = _Reader(model)
+    with _opened(target, choice.strict) as (stream, path):
         sink = _Sink(TableWriter(stream, path), choice)
         # rows of these formats have types of their own, and one output column has one
         as_text = rows.kind in {"jsonl", "excel"}
         for batch, name, first in _blocks(_read_ahead(rows.batches(model, columns, kept)), model):
             with cells_of(name):
-                X, scores = _score_batch(model, batch, first, summary, n_threads)
+                X, fresh = reader.read(batch, name, first)
+                scores = model.score_encoded(X, n_threads)
+            summary.add(scores, fresh)
             copied = {name: batch.column(name) for name in kept}
             if as_text:
                 copied = {name: values.cast("string") for name, values in copied.items()}
-            output = _output(model, copied, scores, summary.n_rows - len(scores))
+            if numbered:
+                done = summary.n_rows
+                copied = {"row": pa.array(np.arange(done - len(scores) + 1, done + 1)), **copied}
+            output = _output(model, copied, scores)
             if choice.reasons:
                 chosen = _may_be_written(scores, choice)
                 told = _reasons(model, X, batch, chosen, choice.reasons)
@@ -206,6 +230,14 @@ def score_file(
                 tell(summary.n_rows)
         if summary.n_rows == 0:
             raise InputError(f"'{rows.name}' has a header but no rows.")
+        summary.different = reader.different()
+        if choice.strict and summary.different:
+            raise InputError(
+                f"'{rows.name}' looks different from the table that was fitted: "
+                f"{spell_differences(summary.different)}. Nothing was written; without strict it "
+                "is scored.",
+                about="strict",
+            )
         summary.n_written = sink.close()
         summary.n_formulas = sink.n_formulas
     return summary
@@ -224,14 +256,52 @@ def _blocks(batches: Iterator[Any], model: TableModel) -> Iterator[tuple[Any, st
 
 
 @contextmanager
-def _opened(target: Any) -> Iterator[tuple[Any, Any]]:
+def _opened(target: Any, strict: bool) -> Iterator[tuple[Any, Any]]:
     """(stream, path that says the format); a path's file appears only when it is complete."""
-    if hasattr(target, "write"):
+    if not hasattr(target, "write"):
+        with atomic_file(target) as stream:
+            yield stream, target
+    elif strict:  # nothing is handed on of a table that may be refused at its end
+        with tempfile.TemporaryFile() as stream:
+            yield stream, "scores.csv"
+            stream.seek(0)
+            shutil.copyfileobj(stream, target)
+    else:
         yield target, "scores.csv"
+    if hasattr(target, "flush"):
         target.flush()
-        return
-    with atomic_file(target) as stream:
-        yield stream, target
+
+
+class _Reader:
+    """Batches -> encoded rows, each file in its own way of writing; remembers what is strange."""
+
+    def __init__(self, model: TableModel) -> None:
+        self.model = model
+        self._seen: tuple[str, Any] | None = None
+        self._encoder = model.encoder
+        self._compared = Comparison()
+
+    def read(self, batch: Any, name: str, first: int) -> tuple[Any, dict[str, set[str]]]:
+        """(what the scorer reads, categories never seen)."""
+        views = self.model.scorer.views
+        if self.model.encoder.is_sparse:
+            return self.model.encoder.encode(batch[0], views=views), {}
+        if self._seen != (name, batch.schema):
+            self._seen = (name, batch.schema)
+            self._encoder, told = in_forms_of(self.model.encoder, batch)
+            self._compared.forms |= told
+        cells = self._encoder.encoding_.read(batch, first)
+        self._compared.add(self._encoder.encoding_, cells)
+        return encode_cells(self._encoder, cells, views), cells.fresh
+
+    def different(self) -> dict[str, list[str]]:
+        sparse = self.model.encoder.is_sparse
+        return {} if sparse else self._compared.found(self.model.encoder.encoding_)
+
+
+def spell_differences(different: dict[str, list[str]]) -> str:
+    """The columns that look different, and how: 'rate' (12% missing, 1% when fitted), ..."""
+    return "; ".join(f"'{name}' ({', '.join(said)})" for name, said in different.items())
 
 
 class _Sink:
@@ -268,9 +338,10 @@ class _Sink:
         if columns is not None:
             lacking = [name for name in columns if name not in batch.schema.names]
             if lacking:
+                names = batch.schema.names
                 raise InputError(
-                    f"There is no output column {lacking[0]!r}; there are "
-                    f"{', '.join(map(repr, batch.schema.names))}."
+                    f"There is no output column {lacking[0]!r}{did_you_mean(lacking[0], names)}; "
+                    f"there are {', '.join(map(repr, names))}."
                 )
             batch = batch.select(list(columns))
         if self.writer.kind in {"csv", "tsv"}:
@@ -291,7 +362,7 @@ class _Sink:
 
 
 def _columns_to_read(
-    model: TableModel, rows: _Path | _Source, keep: Sequence[str] | None
+    model: TableModel, rows: _Path | _Source, choice: OutputChoice
 ) -> tuple[list[str], list[str] | None]:
     """(columns to copy, columns to read); LIBSVM has neither."""
     if model.encoder.is_sparse:
@@ -299,14 +370,14 @@ def _columns_to_read(
     names, name = rows.names(), rows.name
     model.encoder.check_columns(names)
     there = set(names)
-    if keep is None:
-        roles = [*model.card.get("ids", []), model.card.get("label")]
-        kept = [column for column in roles if column in there]
-    else:
-        kept = list(dict.fromkeys(keep))
-        lacking = [column for column in kept if column not in there]
-        if lacking:
-            raise InputError(f"'{name}' has no column {lacking[0]!r} to keep.")
+    lacking = next((column for column in choice.keep or () if column not in there), None)
+    if lacking is not None:
+        near = did_you_mean(lacking, names)
+        raise InputError(f"'{name}' has no column {lacking!r} to keep{near}.")
+    roles = [*model.card.get("ids", []), model.card.get("label")]
+    listed = [column for column in choice.columns or () if column not in _ADDED]
+    asked = [*roles, *(choice.keep or ()), *listed]
+    kept = [column for column in dict.fromkeys(asked) if column in there]
     clash = [column for column in kept if column in _ADDED]
     if clash:
         raise InputError(
@@ -315,24 +386,8 @@ def _columns_to_read(
     return kept, list(dict.fromkeys([*kept, *(c.name for c in model.encoder.columns_)]))
 
 
-def _score_batch(
-    model: TableModel, batch: Any, first_row: int, summary: ScoreSummary, n_threads: int
-) -> tuple[Any, Any]:
-    """Encoded rows and their scores."""
-    if model.encoder.is_sparse:
-        X, fresh = model.encode(batch[0]), {}
-    else:
-        X = model.encode(batch, first_row)
-        fresh = model.encoder.new_categories(batch)
-    scores = model.score_encoded(X, n_threads)
-    summary.add(scores, fresh)
-    return X, scores
-
-
-def _output(model: TableModel, copied: dict[str, Any], scores: Any, first: int) -> Any:
+def _output(model: TableModel, copied: dict[str, Any], scores: Any) -> Any:
     columns = dict(copied)
-    if not columns:
-        columns = {"row": pa.array(np.arange(first + 1, first + 1 + len(scores)))}
     columns["score"] = pa.array(scores)
     columns["percentile"] = pa.array(np.round(model.percentile(scores), 3))
     chances = model.probability(scores)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pnuauc._utils.extras import warn
-from pnuauc._utils.label_values import RoleCounts, as_list, nearest
+from pnuauc._utils.label_values import RoleCounts, as_list, did_you_mean, nearest
 from pnuauc._utils.show import few
 from pnuauc.core.rows import Keys
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
@@ -117,7 +117,9 @@ def _in_type(value: Any, kind: Any) -> Any:
 def label_values(table: Any, label: str) -> Any:
     """The label column as an array that :func:`pnuauc.labels.read_roles` reads."""
     if label not in table.column_names:
-        message = f"There is no column '{label}'; the columns are {few(table.column_names, 10)}."
+        near = did_you_mean(label, table.column_names)
+        shown = few(table.column_names, 10)
+        message = f"There is no column '{label}'{near}; the columns are {shown}."
         if len(table.column_names) == 1:
             raise InputError(f"{message} Is the delimiter right?", about="delimiter")
         raise InputError(message)
@@ -247,7 +249,8 @@ def check_present(table: Any, roles: ColumnRoles) -> None:
     for what, names in (("names rows", roles.ids), ("is left out", roles.drop)):
         for name in names:
             if name not in table.column_names:
-                raise InputError(f"There is no column '{name}', given as one that {what}.")
+                near = did_you_mean(name, table.column_names)
+                raise InputError(f"There is no column '{name}'{near}, given as one that {what}.")
     named = [roles.label, *roles.ids, *roles.drop]
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
