@@ -300,12 +300,12 @@ def _check_cells(
 
     A new word in a column of yes and no is missing, as an unseen category is rare.
     """
-    accepted = column.lenient or column.kind == "boolean"
-    if (accepted and odd is None) or not unread.any():
+    if not unread.any():
         return
     bad = np.flatnonzero(unread & np.asarray(to_numpy(cells.is_valid()), dtype=bool))
-    if accepted:
-        odd += cells.take(bad).to_pylist()  # type: ignore[operator]
+    if column.lenient or column.kind == "boolean":
+        if odd is not None:
+            odd += cells.take(bad).to_pylist()
     elif len(bad):
         row, dated = int(bad[0]), column.kind == "date"
         hint = "write it as those that were fitted" if dated else "correct it or leave it empty"

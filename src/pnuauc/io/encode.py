@@ -419,7 +419,8 @@ def encoding_from_spec(
         rare,
         _ranks(arrays, levels),
         _blocks(spec, arrays, {c.name: c.kind for c in columns}),
-        *(_vector(arrays, name, slots) for name in ("low", "high")),
+        _vector(arrays, "low", slots),
+        _vector(arrays, "high", slots),
         _vector(arrays, "missing", len(columns)),
     )
     if (encoding.low > encoding.high).any():

@@ -290,13 +290,14 @@ class _Reader:
             self._seen = (name, batch.schema)
             self._encoder, told = in_forms_of(self.model.encoder, batch)
             self._compared.forms |= told
-        cells = self._encoder.encoding_.read(batch, first)
-        self._compared.add(self._encoder.encoding_, cells)
+        encoding: Any = self._encoder.encoding_
+        cells = encoding.read(batch, first)
+        self._compared.add(encoding, cells)
         return encode_cells(self._encoder, cells, views), cells.fresh
 
     def different(self) -> dict[str, list[str]]:
-        sparse = self.model.encoder.is_sparse
-        return {} if sparse else self._compared.found(self.model.encoder.encoding_)
+        encoding: Any = self.model.encoder.encoding_
+        return {} if encoding.is_sparse else self._compared.found(encoding)
 
 
 def spell_differences(different: dict[str, list[str]]) -> str:
