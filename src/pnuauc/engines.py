@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import operator
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +20,7 @@ from pnuauc._utils.threads import one_blas_thread
 from pnuauc.core.design import MATRIX_FREE_ABOVE
 from pnuauc.core.losses import get_loss
 from pnuauc.core.ranks import ScoreCounts, check_scores
-from pnuauc.core.rows import merged
+from pnuauc.core.rows import merged, row_blocks
 from pnuauc.evaluation.compare import LabeledPairs, PairCounts
 from pnuauc.evaluation.estimate import unbiased_auc
 from pnuauc.exceptions import EngineError, InputError
@@ -26,6 +29,9 @@ from pnuauc.io.draw import AllUnlabeled, RowKeys, draw_rows
 from pnuauc.io.sources import BATCH_ROWS, Batch, FileSource, Source
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = [
     "FEATURES",
     "ID",
@@ -33,6 +39,8 @@ __all__ = [
     "SCORE",
     "SECOND_SCORE",
     "WEIGHT",
+    "ColumnReader",
+    "EngineSource",
     "FileParts",
     "Job",
     "LabelCodes",
@@ -48,58 +56,108 @@ __all__ = [
     "unbiased_score",
 ]
 
-# What engines share: a table cut into parts, each read and summarised by one task.
+# A table cut into parts, each read and summarized by one task of an engine.
 
+
+_Result = TypeVar("_Result")
 
 #: Rows of a part: Parquet files of more are cut between row groups.
 PART_ROWS = 1_000_000
 
 
 class PartReader(Protocol):
-    """Turns a part, in the task that has it, into batches."""
+    """Turns a part into batches, in the task that has it."""
 
     @property
-    def schema(self) -> Any:
-        """Names and types of the columns."""
-        ...
+    def columns(self) -> Sequence[str]: ...
 
     @property
-    def columns(self) -> Sequence[str]:
-        """Names of the columns."""
-        ...
+    def schema(self) -> Any: ...
 
-    def select(self, columns: Sequence[str]) -> PartReader:
-        """The same with these columns only."""
-        ...
+    def select(self, columns: Sequence[str]) -> PartReader: ...
 
     def __call__(self, part: Any, number: int) -> Iterable[Batch]: ...
-
-
-def _never(a: Any, b: Any) -> Any:
-    raise AssertionError("results of a map are not merged")
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
     """What one visit of all parts does; shipped to the tasks as one argument."""
 
-    read: Callable[[Any, int], Iterable[Batch]]
-    summarise: Callable[[Batch], Any]
-    merge: Callable[[Any, Any], Any] = _never
+    read: PartReader
+    summarize: Callable[[Batch], Any]
+    merge: Callable[[Any, Any], Any] = operator.add
 
     def summary(self, part: Any, number: int) -> tuple[Any] | None:
         """The merged summaries of a part's batches as a tuple of one; None if it has none."""
         with one_blas_thread(), _enough_memory(number):
-            found = ((self.summarise(batch),) for batch in self.read(part, number))
-            return functools.reduce(self.joined, found, None)
+            return self.joined((self.summarize(batch),) for batch in self.read(part, number))
 
     def results(self, part: Any, number: int) -> list[Any]:
-        """What ``summarise`` makes of each batch of a part."""
+        """``summarize`` of each batch of a part."""
         with one_blas_thread(), _enough_memory(number):
-            return [self.summarise(batch) for batch in self.read(part, number)]
+            return [self.summarize(batch) for batch in self.read(part, number)]
 
-    def joined(self, a: tuple[Any] | None, b: tuple[Any] | None) -> tuple[Any] | None:
-        return merged(self.merge, a, b)
+    def joined(self, summaries: Iterable[tuple[Any] | None]) -> tuple[Any] | None:
+        """Summaries of neighbours merged, in their order."""
+        found: tuple[Any] | None = None
+        for summary in summaries:
+            found = merged(self.merge, found, summary)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class EngineSource(ABC):
+    """A table in parts: the columns asked for, and the two methods by which rows are visited.
+
+    Attributes
+    ----------
+    cut : callable(names of columns) -> the parts, as the engine hands them to its tasks
+    read : PartReader
+    """
+
+    cut: Callable[[Sequence[str]], Any]
+    read: PartReader
+
+    @abstractmethod
+    def _summary(self, job: Job) -> tuple[Any] | None:
+        """``job.summary`` of all parts, merged in a fixed order."""
+
+    @abstractmethod
+    def _results(self, job: Job) -> Iterator[list[Any]]:
+        """``job.results`` of each part, in order."""
+
+    @property
+    def schema(self) -> Any:
+        return self.read.schema
+
+    @property
+    def part_names(self) -> Sequence[str]:
+        """Names of the files; empty where parts have none."""
+        return getattr(self.read, "part_names", ())
+
+    @property
+    def untyped(self) -> bool:
+        """Whether cells are text whose types are still to be found."""
+        return getattr(self.read, "untyped", False)
+
+    def select(self, columns: Sequence[str]) -> Self:
+        """The same with these columns only: others are not read."""
+        return replace(self, read=self.read.select(columns))
+
+    def reduce(
+        self,
+        summarize: Callable[[Batch], _Result],
+        merge: Callable[[_Result, _Result], _Result],
+        zero: _Result,
+    ) -> _Result:
+        """Merge the summaries of all batches: of a part where it is, then those of neighbours."""
+        found = self._summary(Job(self.read, summarize, merge))
+        return zero if found is None else merge(zero, found[0])
+
+    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
+        """function(batch) for every batch, in order."""
+        for found in self._results(Job(self.read, function)):
+            yield from found
 
 
 @contextlib.contextmanager
@@ -108,9 +166,26 @@ def _enough_memory(number: int) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise EngineError(
-            f"The task of partition {number} ran out of memory ({error or 'no more is known'}); "
+            f"The task of partition {number} ran out of memory ({error or 'no details'}); "
             "raise the memory of workers, or cut the table into smaller partitions."
         ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnReader(ABC):
+    """What readers of collections share: columns by the names below."""
+
+    columns: Sequence[str]
+
+    @property
+    def schema(self) -> Any:
+        return pa.schema([(name, pa.null()) for name in self.columns])  # only names are asked for
+
+    def select(self, columns: Sequence[str]) -> Self:
+        return replace(self, columns=tuple(columns))
+
+    @abstractmethod
+    def __call__(self, part: Any, number: int) -> Iterable[Batch]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +198,12 @@ class FileParts:
     Attributes
     ----------
     source : FileSource, whose files are the parts
-    names : files of the table by their number
+    part_names : files of the table by their number
     file_of : number of the file of each part
     """
 
     source: FileSource
-    names: tuple[str, ...]
+    part_names: list[str]
     file_of: tuple[int, ...]
 
     @classmethod
@@ -138,7 +213,7 @@ class FileParts:
         pieces = [file.pieces(PART_ROWS) for file in files]
         return cls(
             replace(source, files=[p for own in pieces for p in own], seen=None, n_threads=1),
-            tuple(str(file.path) for file in files),
+            [str(file.path) for file in files],
             tuple(i for i, own in enumerate(pieces) for _ in own),
         )
 
@@ -151,40 +226,40 @@ class FileParts:
         return list(self.source.schema.names)
 
     @property
-    def part_names(self) -> list[str]:
-        return list(self.names)
+    def numbers(self) -> list[int]:
+        """Parts, as they are passed to tasks."""
+        return list(range(len(self.file_of)))
 
     @property
     def untyped(self) -> bool:
         return self.source.untyped
 
-    @property
-    def numbers(self) -> list[int]:
-        """Parts, as they are passed to tasks."""
-        return list(range(len(self.source.files)))
-
-    def name_of(self, part: int) -> str:
-        """The file that a part is of."""
-        return self.names[self.file_of[part]]
-
     def select(self, columns: Sequence[str]) -> FileParts:
         return replace(self, source=self.source.select(columns))
 
-    def __call__(self, part: int, number: int) -> Iterator[Batch]:
-        file = self.source.files[part]
-        if not file.path.exists():
-            raise InputError(
-                f"'{file.path}' was not found by the machine that was to read it: it was removed, "
-                "or lies on a disk that not all machines share. Nothing was fitted or written."
-            )
-        for batch in replace(self.source, files=[file]).batches():
-            yield replace(batch, part=self.file_of[part])
+    def __call__(self, part: Any, number: int) -> Iterator[Batch]:
+        """Batches of a part by its number; Spark passes tables of such numbers."""
+        numbers = (
+            [part]
+            if isinstance(part, int)
+            else itertools.chain.from_iterable(table.column(0).to_pylist() for table in part)
+        )
+        for i in numbers:
+            file = self.source.files[i]
+            if not file.path.exists():
+                raise InputError(
+                    f"'{file.path}' was not found by the machine that was to read it: it was "
+                    "removed, or lies on a disk that not all machines share. Nothing was fitted or "
+                    "written."
+                )
+            for batch in replace(self.source, files=[file]).batches():
+                yield replace(batch, part=self.file_of[i])
 
 
 def slices(table: Any, name: str, part: int) -> Iterator[Batch]:
     """A table in memory as batches of neighbouring rows."""
-    for start in range(0, table.num_rows, BATCH_ROWS):
-        yield Batch(table.slice(start, BATCH_ROWS), name, start, part)
+    for rows in row_blocks(table.num_rows, BATCH_ROWS):
+        yield Batch(table.slice(rows.start, BATCH_ROWS), name, rows.start, part)
 
 
 # Tables of one feature matrix: rows x, a label, perhaps a weight and an id, wherever they live.
@@ -274,7 +349,7 @@ def read_labels(source: Source, **label_codes: Any) -> tuple[LabelCodes, Roles, 
 
     The second has a row for every distinct value: it knows the two classes.
     """
-    nothing: dict[Any, int] = {}
+    nothing: Counter[Any] = Counter()
     counts = source.select([LABEL]).reduce(_count_labels, _add_counts, nothing)
     if len(counts) > _MOST_LABELS:
         raise InputError(
@@ -294,23 +369,22 @@ def _by_kind(value: Any) -> tuple[str, Any]:
     return ("", value) if isinstance(value, (bool, int, float)) else (type(value).__name__, value)
 
 
-def _count_labels(batch: Batch) -> dict[Any, int]:
-    column = batch.table.column(LABEL)
-    found: dict[Any, int] = {}
-    for item in column.value_counts():
-        value, n = item["values"].as_py(), item["counts"].as_py()
-        value = None if value is None or value != value or value == "" else value
-        found[value] = found.get(value, 0) + n
-    # enough to be refused; a column of measurements must not be carried to the driver
-    return dict(list(found.items())[: _MOST_LABELS + 1])
+def _count_labels(batch: Batch) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for item in batch.table.column(LABEL).value_counts():
+        value = item["values"].as_py()
+        missing = value is None or value != value or value == ""
+        found[None if missing else value] += item["counts"].as_py()
+    return _few(found)
 
 
-def _add_counts(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
-    merged = dict(a)
-    for value, n in b.items():
-        if value in merged or len(merged) <= _MOST_LABELS + 1:
-            merged[value] = merged.get(value, 0) + n
-    return merged
+def _add_counts(a: Counter[Any], b: Counter[Any]) -> Counter[Any]:
+    return _few(a + b)
+
+
+def _few(counts: Counter[Any]) -> Counter[Any]:
+    """Enough to be refused: a column of measurements must not be carried to the driver."""
+    return Counter(dict(itertools.islice(counts.items(), _MOST_LABELS + 1)))
 
 
 def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]) -> Any:
@@ -347,46 +421,43 @@ SCORE, SECOND_SCORE = "score", "second_score"
 
 def count_scores(source: Source, **label_codes: Any) -> ScoreCounts:
     """Counts of a source with the columns label and score, merged over all its batches."""
-    codes, _, _ = read_labels(source, **label_codes)
-    roles, scores = _labeled(source, codes, (SCORE,))
-    counts = ScoreCounts.from_roles(roles, scores[0])
-    count = functools.partial(_count, codes=codes, anchors=counts.anchors)
-    return source.reduce(count, operator.add, counts)
+    labeled, counted = count_pairs(source, (SCORE, SCORE), **label_codes)
+    own = ScoreCounts.from_roles(labeled.roles, labeled.a)
+    return replace(own, unlabeled=counted.cells[0])
 
 
-def count_pairs(source: Source, **label_codes: Any) -> tuple[LabeledPairs, PairCounts]:
+def count_pairs(
+    source: Source, names: tuple[str, str] = (SCORE, SECOND_SCORE), **label_codes: Any
+) -> tuple[LabeledPairs, PairCounts]:
     """Labelled rows, and counts of the others, of a source with a label and two scores."""
     codes, _, _ = read_labels(source, **label_codes)
-    roles, scores = _labeled(source, codes, (SCORE, SECOND_SCORE))
-    labeled = LabeledPairs(roles, *scores)
+    columns = _ScoreColumns(names, codes)
+    found = source.reduce(columns.labeled, _side_by_side, np.empty((3, 0)))
+    labeled = LabeledPairs(Roles(found[0].astype(np.int8)), found[1], found[2])
     nothing = labeled.count(np.empty(0), np.empty(0))
-    count = functools.partial(_count_both, codes=codes, labeled=labeled)
+    count = functools.partial(columns.count, labeled)
     return labeled, source.reduce(count, operator.add, nothing)
 
 
-def unbiased_score(counts: ScoreCounts, prior: Any, method: str = "auto") -> float:
-    """What ranks models: the unbiased AUC, without a prior the share of pairs won."""
-    if method == "auto" and prior is None and not (counts.n_positive and counts.n_negative):
-        method = "pu_raw" if counts.n_positive else "nu_raw"
-    return unbiased_auc(counts, prior, method)
+@dataclass(frozen=True)
+class _ScoreColumns:
+    """Two columns of scores, as they are read where they are."""
 
+    names: tuple[str, str]
+    codes: LabelCodes
 
-def _labeled(
-    source: Source, codes: LabelCodes, names: tuple[str, ...]
-) -> tuple[Roles, NDArray[np.float64]]:
-    """Roles and scores, shape (columns, n), of the labelled rows."""
-    gather = functools.partial(_gather, codes=codes, names=names)
-    found = source.select([LABEL, *names]).reduce(
-        gather, _side_by_side, np.empty((1 + len(names), 0))
-    )
-    return Roles(found[0].astype(np.int8)), found[1:]
+    def read(self, batch: Batch) -> NDArray[np.float64]:
+        """Roles and both scores of all rows, shape (3, n)."""
+        return np.stack([self.codes(batch.table), *(_scores(batch, n) for n in self.names)])
 
+    def labeled(self, batch: Batch) -> NDArray[np.float64]:
+        found = self.read(batch)
+        return found[:, found[0] != UNLABELED]
 
-def _gather(batch: Batch, codes: LabelCodes, names: tuple[str, ...]) -> NDArray[np.float64]:
-    roles = codes(batch.table)
-    known = np.flatnonzero(roles != UNLABELED)
-    scores = [_scores(batch, name)[known] for name in names]
-    return np.stack([roles[known].astype(np.float64), *scores])
+    def count(self, labeled: LabeledPairs, batch: Batch) -> PairCounts:
+        """How the unlabelled rows lie among the labelled ones."""
+        roles, a, b = self.read(batch)
+        return labeled.count(a[roles == UNLABELED], b[roles == UNLABELED])
 
 
 def _side_by_side(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -400,12 +471,8 @@ def _scores(batch: Batch, name: str) -> NDArray[np.float64]:
     return check_scores(column.to_numpy(zero_copy_only=False), name=f"{name} in {batch.name}")
 
 
-def _count(batch: Batch, codes: LabelCodes, anchors: NDArray[np.float64]) -> ScoreCounts:
-    scores = _scores(batch, SCORE)[codes(batch.table) == UNLABELED]
-    unlabeled = Roles(np.full(len(scores), UNLABELED, dtype=np.int8))
-    return ScoreCounts.from_roles(unlabeled, scores, anchors)
-
-
-def _count_both(batch: Batch, codes: LabelCodes, labeled: LabeledPairs) -> PairCounts:
-    rows = codes(batch.table) == UNLABELED
-    return labeled.count(_scores(batch, SCORE)[rows], _scores(batch, SECOND_SCORE)[rows])
+def unbiased_score(counts: ScoreCounts, prior: Any, method: str = "auto") -> float:
+    """What ranks models: the unbiased AUC, without a prior the share of pairs won."""
+    if method == "auto" and prior is None and not (counts.n_positive and counts.n_negative):
+        method = "pu_raw" if counts.n_positive else "nu_raw"
+    return unbiased_auc(counts, prior, method)

@@ -346,7 +346,7 @@ def test_large_files_are_several_parts(tmp_path, monkeypatch):
     parts = FileParts.of(source)
     assert len(parts.numbers) == 1 + 2 + 2  # starts of groups: 0, 97, 194, then 291, 388
     assert parts.part_names == source.part_names
-    assert [parts.name_of(i) for i in parts.numbers][:2] == source.part_names[:2]
+    assert [parts.part_names[i] for i in parts.file_of][:2] == source.part_names[:2]
     select = pickle.loads(pickle.dumps(parts.select(["x1", "y"])))
     found = [batch for i in parts.numbers for batch in select(i, i)]
     for batch in found:

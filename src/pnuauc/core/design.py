@@ -76,12 +76,12 @@ class Design:
             whole = {role: joined(rows.map(lambda b: b.X)) for role, rows in self.rows.items()}
             return {role: Moments.matrix_free(X, self.weights[role]) for role, X in whole.items()}
 
-        def summarise(block: Block) -> Moments:
+        def summarize(block: Block) -> Moments:
             return moments_of(block.features(basis), block.weight, basis)
 
         zero = Moments.zero(self.n_features)
         return {
-            role: rows.reduce(summarise, Moments.__add__, zero) for role, rows in self.rows.items()
+            role: rows.reduce(summarize, Moments.__add__, zero) for role, rows in self.rows.items()
         }
 
     def scores(self, coef: Floats) -> dict[str, Floats]:

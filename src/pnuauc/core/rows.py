@@ -271,15 +271,15 @@ class Visited(Protocol[_Part]):
 
     def reduce(
         self,
-        summarise: Callable[[_Part], _Result],
+        summarize: Callable[[_Part], _Result],
         merge: Callable[[_Result, _Result], _Result],
         zero: _Result,
     ) -> _Result:
-        """merge(... merge(merge(zero, summarise(p1)), summarise(p2)) ...) over the parts.
+        """merge(... merge(merge(zero, summarize(p1)), summarize(p2)) ...) over the parts.
 
         ``merge`` is associative, so that an engine may merge neighbours first.
         """
-        return functools.reduce(merge, self.map(summarise), zero)
+        return functools.reduce(merge, self.map(summarize), zero)
 
 
 class Rows(Visited[Block], Protocol):
@@ -408,12 +408,12 @@ class SomeRows:
 
     def reduce(
         self,
-        summarise: Callable[[Block], _Result],
+        summarize: Callable[[Block], _Result],
         merge: Callable[[_Result, _Result], _Result],
         zero: _Result,
     ) -> _Result:
         """Merge the summaries of all blocks that have wanted rows, in order."""
-        (total,) = self.rows.reduce(self._apply(summarise), merge_known(merge), (zero,))
+        (total,) = self.rows.reduce(self._apply(summarize), merge_known(merge), (zero,))
         return total
 
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import pickle
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pnuauc._utils.extras import need
-from pnuauc.engines import FEATURES, FileParts, Job, PartReader, check_cells, matrix_table, slices
+from pnuauc.engines import (
+    FEATURES,
+    ColumnReader,
+    EngineSource,
+    FileParts,
+    Job,
+    check_cells,
+    matrix_table,
+    slices,
+)
 from pnuauc.exceptions import EngineError, InputError
-from pnuauc.io.cells import pa
 from pnuauc.io.sources import Batch, FileSource
 
 __all__ = ["DaskSource", "collection_source", "dask_files", "feature_names", "is_collection"]
@@ -25,11 +32,9 @@ __all__ = ["DaskSource", "collection_source", "dask_files", "feature_names", "is
 # A table in the partitions of Dask collections, visited by tasks on the cluster.
 
 
-_Result = TypeVar("_Result")
-
 #: Summaries merged by one task: at most this many are on one worker at a time.
 TREE_WIDTH = 4
-#: Partitions whose results of :meth:`DaskSource.map` are fetched at a time.
+#: Partitions whose results of ``map`` are fetched at a time.
 MAP_WINDOW = 16
 #: Seconds between two looks whether the cluster still has workers.
 _LOOK_SECONDS = 2.0
@@ -38,88 +43,38 @@ NO_WORKERS_SECONDS = 300.0
 
 
 @dataclass(frozen=True, eq=False)
-class DaskSource:
-    """Parts of a table, one task each.
+class DaskSource(EngineSource):
+    """Parts of a table, one task each: Delayed objects, or plain values that name a part.
 
-    Attributes
-    ----------
-    cut : callable(names of columns) -> list of what a task is given: Delayed objects, or plain
-        values that name a part
-    read : PartReader
     client : distributed.Client, or None: the default client, or else Dask's scheduler of threads
     """
 
-    cut: Callable[[Sequence[str]], list[Any]]
-    read: PartReader
     client: Any = None
 
-    @property
-    def schema(self) -> Any:
-        return self.read.schema
-
-    @property
-    def part_names(self) -> Sequence[str]:
-        """What parts are called; empty where they have no names."""
-        return getattr(self.read, "part_names", ())
-
-    @property
-    def untyped(self) -> bool:
-        """Whether cells are text of which types are still to be found."""
-        return getattr(self.read, "untyped", False)
-
-    def select(self, columns: Sequence[str]) -> DaskSource:
-        """The same with these columns only: partitions of others are not computed."""
-        return replace(self, read=self.read.select(columns))
-
-    def reduce(
-        self,
-        summarise: Callable[[Batch], _Result],
-        merge: Callable[[_Result, _Result], _Result],
-        zero: _Result,
-    ) -> _Result:
-        """Merge the summaries of all batches, those of neighbours first: a tree of width 4."""
-        job, run = self._shipped(Job(self.read, summarise, merge))
-        delayed = need("dask", "dask").delayed(_merge, pure=False)
-        level = self._tasks(Job.summary, job, run, enumerate(self.cut(self.read.columns)))
+    def _summary(self, job: Job) -> tuple[Any] | None:
+        """A tree of width 4."""
+        shipped, run = _shipped(job)
+        level = _tasks(Job.summary, shipped, run, enumerate(self.cut(self.read.columns)))
+        merge = need("dask", "dask").delayed(Job.joined, pure=False)
         for depth in itertools.count(1):
             if len(level) <= 1:
                 break
             level = [
-                delayed(
+                merge(
+                    shipped,
                     level[i : i + TREE_WIDTH],
-                    job,
                     dask_key_name=f"pnuauc-merge-{depth}.{i // TREE_WIDTH}-{run}",
                 )
                 for i in range(0, len(level), TREE_WIDTH)
             ]
-        found = self._computed(level)[0] if level else None
-        return zero if found is None else merge(zero, found[0])
+        return self._computed(level)[0] if level else None
 
-    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
-        """function(batch) for every batch, in order; a few partitions at a time."""
+    def _results(self, job: Job) -> Iterator[list[Any]]:
+        """A few partitions at a time."""
         parts = list(enumerate(self.cut(self.read.columns)))
         for start in range(0, len(parts), MAP_WINDOW):
-            job, run = self._shipped(Job(self.read, function))
-            some = parts[start : start + MAP_WINDOW]
-            for found in self._computed(self._tasks(Job.results, job, run, some)):
-                yield from found
-
-    def _shipped(self, job: Job) -> tuple[Any, str]:
-        """The job as a task of its own, so that every worker has it once and a lost one is made
-        again; what is scattered is gone with the worker that held it."""
-        dask, cloudpickle = need("dask", "dask"), need("cloudpickle", "dask")
-        run = uuid.uuid4().hex[:12]
-        load = dask.delayed(pickle.loads, pure=False)
-        return load(cloudpickle.dumps(job), dask_key_name=f"pnuauc-job-{run}"), run
-
-    def _tasks(
-        self, function: Callable[..., Any], job: Any, run: str, parts: Iterable[tuple[int, Any]]
-    ) -> list[Any]:
-        delayed = need("dask", "dask").delayed(function, pure=False)
-        return [
-            delayed(job, part, number, dask_key_name=f"pnuauc-partition-{number}-{run}")
-            for number, part in parts
-        ]
+            tasks = _tasks(Job.results, *_shipped(job), parts[start : start + MAP_WINDOW])
+            yield from self._computed(tasks)
 
     def _computed(self, tasks: list[Any]) -> list[Any]:
         """The results of tasks; an error of the cluster becomes one sentence."""
@@ -145,20 +100,41 @@ class DaskSource:
                 client.cancel([future for future in futures if not future.done()])
 
 
+def _shipped(job: Job) -> tuple[Any, str]:
+    """The job as a task of its own, and the name of this visit.
+
+    Every worker has the job once, and a lost one is made again; what is scattered is gone with the
+    worker that held it.
+    """
+    dask, cloudpickle = need("dask", "dask"), need("cloudpickle", "dask")
+    run = uuid.uuid4().hex[:12]
+    load = dask.delayed(pickle.loads, pure=False)
+    return load(cloudpickle.dumps(job), dask_key_name=f"pnuauc-job-{run}"), run
+
+
+def _tasks(
+    function: Callable[..., Any], job: Any, run: str, parts: Iterable[tuple[int, Any]]
+) -> list[Any]:
+    delayed = need("dask", "dask").delayed(function, pure=False)
+    return [
+        delayed(job, part, number, dask_key_name=f"pnuauc-partition-{number}-{run}")
+        for number, part in parts
+    ]
+
+
 @contextlib.contextmanager
 def dask_files(source: FileSource, address: str | None) -> Iterator[DaskSource]:
     """The files of a table, each read by a task of the cluster at ``address``; by default by
-    threads of this process: a cluster of our own would listen on ports that anybody can reach."""
+    threads of this process: a cluster of our own would listen on open ports."""
     read = FileParts.of(source)
-    if address is None:
-        yield DaskSource(lambda columns: read.numbers, read)
-        return
-    distributed = need("distributed", "dask")
-    try:
-        client = distributed.Client(address, set_as_default=False)
-    except OSError as error:
-        raise EngineError(f"There is no Dask scheduler at {address!r}: {error}.") from error
-    with client:
+    with contextlib.ExitStack() as stack:
+        client = None
+        if address is not None:
+            try:
+                client = need("distributed", "dask").Client(address, set_as_default=False)
+            except OSError as error:
+                raise EngineError(f"There is no Dask scheduler at {address!r}: {error}.") from error
+            stack.enter_context(client)
         yield DaskSource(lambda columns: read.numbers, read, client)
 
 
@@ -168,10 +144,6 @@ def default_client() -> Any:
         return need("distributed", "dask").default_client()
     except (ImportError, ValueError):
         return None
-
-
-def _merge(summaries: list[tuple[Any] | None], job: Job) -> tuple[Any] | None:
-    return functools.reduce(job.joined, summaries)
 
 
 def _wait(client: Any, futures: list[Any]) -> None:
@@ -207,54 +179,36 @@ def _scheduler_lost(error: BaseException) -> EngineError:
     )
 
 
-def _killed(error: Any, read: PartReader) -> str:
+def _killed(error: Any, read: Any) -> str:
+    """What was given up, from the key of its task; the file too where it reads one."""
+    key = str(error.task)
+    what = f"task {key!r}"
+    if key.startswith("pnuauc-"):
+        kind, number = key.removeprefix("pnuauc-").rsplit("-", 1)[0].partition("-")[::2]
+        what = f"{kind} {number}".strip()
+        if kind == "partition" and isinstance(read, FileParts):
+            what += f" ('{read.part_names[read.file_of[int(number)]]}')"
     return (
-        f"Dask gave up {_task_name(str(error.task), read)}: {error.allowed_failures + 1} workers "
-        "died while they ran it, most often for lack of memory; raise the memory of workers, cut "
-        "the table into smaller partitions, or raise distributed.scheduler.allowed-failures where "
-        "workers come and go."
+        f"Dask gave up {what}: {error.allowed_failures + 1} workers died while they ran it, most "
+        "often for lack of memory; raise the memory of workers, cut the table into smaller "
+        "partitions, or raise distributed.scheduler.allowed-failures where workers come and go."
     )
-
-
-def _task_name(key: str, read: Any) -> str:
-    """What a task does, from its key; the file too where it reads one."""
-    if not key.startswith("pnuauc-"):
-        return f"task {key!r}"
-    kind, number = key.removeprefix("pnuauc-").rsplit("-", 1)[0].partition("-")[::2]
-    file = (
-        f" ('{read.name_of(int(number))}')"
-        if kind == "partition" and hasattr(read, "name_of")
-        else ""
-    )
-    return f"{kind} {number}".strip() + file
 
 
 # Dask DataFrames and Arrays as parts of a table with the columns of :mod:`pnuauc.engines`.
 
 
-@dataclass(frozen=True)
-class PartitionReader:
+@dataclass(frozen=True, eq=False)
+class PartitionReader(ColumnReader):
     """A partition -> batches, in the task that has it.
 
-    columns : names of the columns of :mod:`pnuauc.engines` that are wanted
-    places : of each, the name (of the matrix, the names) in a DataFrame; None where a partition is
-        a dict of arrays by the names in ``columns``
-    n_features : columns of the matrix
+    places : of each column, the name (of the matrix, the names) in a DataFrame; None where a
+        partition is a dict of arrays by the names in ``columns``
     dtype : of the matrix
     """
 
-    columns: tuple[str, ...]
-    places: Mapping[str, Any] | None
-    n_features: int = 0
+    places: Mapping[str, Any] | None = None
     dtype: str = "float64"
-
-    @property
-    def schema(self) -> Any:
-        features = pa.list_(pa.from_numpy_dtype(np.dtype(self.dtype)), self.n_features)
-        return pa.schema([(c, features if c == FEATURES else pa.null()) for c in self.columns])
-
-    def select(self, columns: Sequence[str]) -> PartitionReader:
-        return replace(self, columns=tuple(columns))
 
     def __call__(self, part: Any, number: int) -> Iterable[Batch]:
         name = f"Dask partition {number}"
@@ -288,12 +242,11 @@ def collection_source(client: Any, **collections: Any) -> DaskSource:
                 f"{type(collection).__name__}. For rows in memory take the estimator of pnuauc."
             )
     matrix = given.get(FEATURES)
-    n_features = 0 if matrix is None else int(matrix.shape[1])
-    reader = PartitionReader(tuple(given), None, n_features, _dtype(matrix))
     if any(hasattr(collection, "chunks") for collection in given.values()):
-        return DaskSource(_from_arrays(given), reader, client)
-    cut, places = _from_frames(given)
-    return DaskSource(cut, replace(reader, places=places), client)
+        cut, places = _from_arrays(given), None
+    else:
+        cut, places = _from_frames(given)
+    return DaskSource(cut, PartitionReader(tuple(given), places, _dtype(matrix)), client)
 
 
 def _from_frames(given: Mapping[str, Any]) -> tuple[Callable[..., list[Any]], dict[str, Any]]:

@@ -157,13 +157,13 @@ class SourceRows:
 
     def reduce(
         self,
-        summarise: Callable[[Block], _Result],
+        summarize: Callable[[Block], _Result],
         merge: Callable[[_Result, _Result], _Result],
         zero: _Result,
     ) -> _Result:
         """Merge the summaries of all blocks: those of a batch where it is, then the batches."""
         found = self.source.reduce(
-            partial(_merged_blocks, self.read, summarise, merge), merge_known(merge), None
+            partial(_merged_blocks, self.read, summarize, merge), merge_known(merge), None
         )
         return zero if found is None else merge(zero, found[0])
 
@@ -176,14 +176,14 @@ def _each_block(
 
 def _merged_blocks(
     read: Callable[[Batch], Iterable[Block]],
-    summarise: Callable[[Block], _Result],
+    summarize: Callable[[Block], _Result],
     merge: Callable[[_Result, _Result], _Result],
     batch: Batch,
 ) -> tuple[_Result] | None:
     """The merged summaries of a batch's blocks as a tuple of one; None where it has none."""
     found = None
     for block in read(batch):
-        found = merged(merge, found, (summarise(block),))
+        found = merged(merge, found, (summarize(block),))
     return found
 
 

@@ -8,14 +8,22 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from pnuauc._utils.extras import need
-from pnuauc.engines import FEATURES, FileParts, Job, as_matrix, check_cells
+from pnuauc.engines import (
+    FEATURES,
+    ColumnReader,
+    EngineSource,
+    FileParts,
+    Job,
+    as_matrix,
+    check_cells,
+)
 from pnuauc.exceptions import EngineError, InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.sources import Batch, FileSource
@@ -35,8 +43,6 @@ __all__ = [
 # A table in the partitions of a Spark DataFrame, visited by tasks on the executors.
 
 
-_Result = TypeVar("_Result")
-
 #: Summaries that the driver merges itself; above, executors merge groups of neighbours first. A
 #: summary of moments has 4 MB with the defaults, and Spark lets 1 GB of results come to the driver.
 TREE_ABOVE = 200
@@ -46,91 +52,35 @@ _ANSWER = "part long, failed boolean, summary binary"
 
 
 @dataclass(frozen=True, eq=False)
-class SparkSource:
-    """A DataFrame, one task a partition.
+class SparkSource(EngineSource):
+    """A DataFrame, which ``cut`` gives; one task a partition.
 
-    Attributes
-    ----------
-    frame : pyspark.sql.DataFrame
-    schema : pyarrow.Schema
-    read : callable(record batches of a partition, its number) -> iterable of Batch
     known : what earlier visits found about the partitions: "parts", their number
     """
 
-    frame: Any
-    schema: Any
-    read: Callable[[Iterable[Any], int], Iterable[Batch]]
     known: dict[str, int] = field(default_factory=dict)
 
-    def select(self, columns: Sequence[str]) -> SparkSource:
-        """The same with these columns only."""
-        chosen = pa.schema([self.schema.field(name) for name in columns])
-        return replace(self, frame=self.frame.select(*columns), schema=chosen)
+    def _visited(self, function: Callable[..., Any], job: Job) -> Any:
+        """One row a partition, with what ``function`` made of it."""
+        visit = functools.partial(_visit, function=functools.partial(function, job))
+        return self.cut(self.read.columns).mapInArrow(visit, _ANSWER)
 
-    def reduce(
-        self,
-        summarise: Callable[[Batch], _Result],
-        merge: Callable[[_Result, _Result], _Result],
-        zero: _Result,
-    ) -> _Result:
-        """Merge the summaries of all batches: of a partition where it is, then in their order."""
-        job = Job(self.read, summarise, merge)
-        found = self.frame.mapInArrow(functools.partial(_visit, job=job), _ANSWER)
-        n_parts = self.known.get("parts", 0)
-        step = TREE_WIDTH
+    def _summary(self, job: Job) -> tuple[Any] | None:
+        found = self._visited(Job.summary, job)
+        n_parts, step = self.known.get("parts", 0), TREE_WIDTH
         while n_parts > TREE_ABOVE:
             found = _grouped(found, job, step)
             n_parts, step = -(-n_parts // TREE_WIDTH), step * TREE_WIDTH
         answers = _answers(found)
         self.known.setdefault("parts", len(answers))
-        total = functools.reduce(job.joined, map(_loaded, answers), None)
-        return zero if total is None else merge(zero, total[0])
+        return job.joined(map(_loaded, answers))
 
-    def map(self, function: Callable[[Batch], _Result]) -> Iterator[_Result]:
-        """function(batch) for every batch, in order."""
-        job = Job(self.read, function)
-        visit = functools.partial(_visit_all, job=job)
-        for answer in _answers(self.frame.mapInArrow(visit, _ANSWER)):
-            yield from _loaded(answer)
-
-
-@dataclass(frozen=True, eq=False)
-class SparkFiles(SparkSource):
-    """Files of a table, one a task; the DataFrame holds nothing but their numbers."""
-
-    parts: Any = None
-
-    @property
-    def part_names(self) -> list[str]:
-        """Files by their number."""
-        names: list[str] = self.parts.part_names
-        return names
-
-    @property
-    def untyped(self) -> bool:
-        """Whether cells are text of which types are still to be found."""
-        return bool(self.parts.untyped)
-
-    def select(self, columns: Sequence[str]) -> SparkFiles:
-        """The same with these columns only."""
-        chosen = self.parts.select(columns)
-        return replace(self, schema=chosen.schema, read=_ReadFiles(chosen), parts=chosen)
-
-
-@dataclass(frozen=True, eq=False)
-class _ReadFiles:
-    """The files whose numbers a partition holds."""
-
-    parts: FileParts
-
-    def __call__(self, batches: Iterable[Any], number: int) -> Iterator[Batch]:
-        for table in batches:
-            for part in table.column("id").to_pylist():
-                yield from self.parts(part, number)
+    def _results(self, job: Job) -> Iterator[list[Any]]:
+        return map(_loaded, _answers(self._visited(Job.results, job)))
 
 
 @contextlib.contextmanager
-def spark_files(source: FileSource, master: str | None) -> Iterator[SparkFiles]:
+def spark_files(source: FileSource, master: str | None) -> Iterator[SparkSource]:
     """The files of a table, each read by a task of a session on ``master``, a classic one or
     ``sc://...`` for Connect; the session ends with the visit."""
     sql = need("pyspark.sql", "spark")
@@ -147,33 +97,25 @@ def spark_files(source: FileSource, master: str | None) -> Iterator[SparkFiles]:
         session.stop()
 
 
-def files_in(session: Any, source: FileSource) -> SparkFiles:
+def files_in(session: Any, source: FileSource) -> SparkSource:
     """The files of a table, each read by a task of this session."""
-    parts = FileParts.of(source)
-    n = len(parts.numbers)
+    read = FileParts.of(source)
+    n = len(read.numbers)
     with engine_errors():
-        frame = session.range(0, n, 1, n)
-    return SparkFiles(frame, parts.schema, _ReadFiles(parts), parts=parts)
+        frame = session.range(0, n, 1, n)  # the numbers of the parts, one a partition
+    return SparkSource(lambda columns: frame, read)
 
 
-def _visit(batches: Iterable[Any], job: Job) -> Iterator[Any]:
-    yield _answer(job.summary, batches)
-
-
-def _visit_all(batches: Iterable[Any], job: Job) -> Iterator[Any]:
-    yield _answer(job.results, batches)
-
-
-def _answer(summary: Callable[[Any, int], Any], batches: Iterable[Any]) -> Any:
+def _visit(batches: Iterable[Any], function: Callable[[Any, int], Any]) -> Iterator[Any]:
     """One row: number of the partition, what was made of it.
 
     An error of the rows themselves is an answer too: Spark would try the task again and again.
     """
     number = need("pyspark", "spark").TaskContext.get().partitionId()
     try:
-        return _row(number, summary(batches, number))
+        yield _row(number, function(batches, number))
     except (ValueError, TypeError) as error:
-        return _row(number, error, failed=True)
+        yield _row(number, error, failed=True)
 
 
 def _row(number: int, found: Any, failed: bool = False) -> Any:
@@ -201,7 +143,7 @@ def _merge_group(table: Any, job: Job) -> Any:
     if any(failed):
         row = _row(number, _loaded(cells[failed.index(True)]), failed=True)
     else:
-        row = _row(number, functools.reduce(job.joined, map(_loaded, cells)))
+        row = _row(number, job.joined(map(_loaded, cells)))
     return pa.Table.from_batches([row])
 
 
@@ -280,13 +222,12 @@ def _remedy(message: str) -> str:
 # Columns of a Spark DataFrame under the names of :mod:`pnuauc.engines`, as arrow gives them.
 
 
-@dataclass(frozen=True)
-class ArrowReader:
+class ArrowReader(ColumnReader):
     """The record batches of a partition, checked."""
 
-    def __call__(self, batches: Iterable[Any], number: int) -> Iterator[Batch]:
+    def __call__(self, part: Iterable[Any], number: int) -> Iterator[Batch]:
         name, first = f"Spark partition {number}", 0
-        for table in batches:
+        for table in part:
             if FEATURES in table.schema.names:
                 check_cells(as_matrix(table.column(FEATURES), name), name)
             yield Batch(table, name, first, number)
@@ -295,10 +236,8 @@ class ArrowReader:
 
 def frame_source(frame: Any, columns: Mapping[str, Any]) -> SparkSource:
     """Some columns of a DataFrame as a source: {name in :mod:`pnuauc.engines`: Column}."""
-    given = {name: column.alias(name) for name, column in columns.items()}
-    chosen = frame.select(*given.values())
-    schema = pa.schema([(name, pa.null()) for name in given])  # only names are asked for
-    return SparkSource(chosen, schema, ArrowReader())
+    chosen = frame.select(*(column.alias(name) for name, column in columns.items()))
+    return SparkSource(lambda names: chosen.select(*names), ArrowReader(tuple(columns)))
 
 
 def feature_column(frame: Any, features: Any) -> Any:
