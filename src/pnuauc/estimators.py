@@ -1,4 +1,4 @@
-"""AUCClassifierCV: width, ridge and eta by cross-validation, for the price of its products."""
+"""AUCClassifier and AUCClassifierCV: ``fit`` calls one room after the other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pnuauc.core.basis import (
 )
 from pnuauc.core.design import Design, block_scores, ranking_threshold
 from pnuauc.core.losses import LOSSES, Loss, get_loss
-from pnuauc.core.risks import RISKS, Risk, check_eta, check_prior, get_risk
+from pnuauc.core.risks import RISKS, check_eta, check_prior, get_risk
 from pnuauc.core.rows import RowsElsewhere
 from pnuauc.core.solvers import (
     Correction,
@@ -57,8 +57,6 @@ from pnuauc.selection.folds import deal_folds, read_cv
 from pnuauc.selection.grid import ChosenModel, TrainedGrid
 
 __all__ = ["AUCClassifier", "AUCClassifierCV", "label_codes"]
-
-# scikit-learn classes. ``fit`` calls one module after the other; the arithmetic is done there.
 
 
 class AUCScoreMixin(ClassifierMixin):
@@ -277,7 +275,8 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         """
         check_parameters(self)
         parse_width(self.width)
-        check_prior_setting(self.prior)
+        if not hasattr(self.prior, "fit"):
+            read_prior(self.prior)  # one clear error, before any work
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
         rows = rows_by_role(roles, weight)
         loss = get_loss(self.loss)
@@ -291,27 +290,24 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state)
         fit_basis(self.basis_, X, weight)
         design = Design.of(X, rows, self.basis_, weight, n_threads=effective_n_jobs(self.n_jobs))
-        self._solve(risk, loss, design)
+        if loss.name == "squared":
+            solution = fit_squared(risk, design, [self.alpha])
+            self.coef_, self.correction_ = solution.coef[0], solution.correction
+            self.n_iter_ = max(solution.n_iter, 1)
+        else:
+            minimum = fit_iteratively(
+                risk, loss, design, self.alpha, max_iter=self.max_iter, tol=self.tol
+            )
+            self.coef_, self.correction_ = minimum.coef, minimum.correction
+            self.n_iter_ = minimum.n_iter
+            if not minimum.converged:
+                warn_of_limit(self.n_iter_, self.tol)
         if self.correction_:
             warn(self.correction_.message, CorrectionWarning)
         self.classes_ = roles.classes
         self.threshold_ = ranking_threshold(design, self.coef_, self.prior_)
         self.intercept_ = -self.threshold_
         return self
-
-    def _solve(self, risk: Risk, loss: Loss, design: Design) -> None:
-        if loss.name == "squared":
-            solution = fit_squared(risk, design, [self.alpha])
-            self.coef_, self.correction_ = solution.coef[0], solution.correction
-            self.n_iter_ = max(solution.n_iter, 1)
-            return
-        minimum = fit_iteratively(
-            risk, loss, design, self.alpha, max_iter=self.max_iter, tol=self.tol
-        )
-        self.coef_, self.correction_ = minimum.coef, minimum.correction
-        self.n_iter_ = minimum.n_iter
-        if not minimum.converged:
-            warn_of_limit(self.n_iter_, self.tol)
 
     def _from_model(self, model: LinearModel, threshold: float, fitted: Any) -> AUCClassifier:
         """Take over a fitted model, and what ``fitted`` (an estimator) knows of rows and labels."""
@@ -368,12 +364,6 @@ def check_parameters(estimator: Any) -> None:
     )
 
 
-def check_prior_setting(prior: Any) -> None:
-    """One clear error for a prior that can be neither read nor fitted, before any work."""
-    if not hasattr(prior, "fit"):
-        read_prior(prior)
-
-
 def training_prior(
     prior: Any, X: Any, roles: Roles, *, needed: bool, random_state: Any
 ) -> tuple[ClassPrior | None, Any | None]:
@@ -384,9 +374,6 @@ def training_prior(
     known, estimator = resolve_prior(prior, X, roles, random_state=random_state)
     check_prior(known.training_value)
     return known, estimator
-
-
-# AUCClassifierCV: width, ridge and eta by cross-validation, for the price of its products.
 
 
 _FIXED_ETA = {"pn": 0.0, "pu": 1.0, "nu": -1.0}
@@ -533,7 +520,8 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the rows."""
         check_parameters(self)
-        check_prior_setting(self.prior)
+        if not hasattr(self.prior, "fit"):
+            read_prior(self.prior)  # one clear error, before any work
         read_cv(self.cv)
         for name, check in (("etas", check_eta), ("alphas", check_alpha), ("widths", parse_width)):
             values = getattr(self, name)

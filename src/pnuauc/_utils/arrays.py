@@ -21,15 +21,10 @@ __all__ = [
     "rows_differ",
 ]
 
-# Types of arrays, each under one name.
-
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
-
-
-# Numbers that can be computed with: neither squares nor their squares may leave the range.
 
 
 #: Why there is nothing to rank by.

@@ -12,8 +12,6 @@ from pnuauc.exceptions import MissingExtraError
 
 __all__ = ["need", "warn"]
 
-# Optional dependencies, imported where they are used; an error names the extra to install.
-
 
 def need(module: str, extra: str = "cli") -> Any:
     """Import ``module`` or say which extra brings it."""
@@ -28,9 +26,6 @@ def need(module: str, extra: str = "cli") -> Any:
             f"This needs {package}, which is not installed: "
             f"run pip install 'pnuauc[{extra}]' and try again."
         ) from error
-
-
-# Warnings, issued in one place.
 
 
 def warn(message: str, category: type[Warning]) -> None:

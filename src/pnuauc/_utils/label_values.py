@@ -28,8 +28,6 @@ __all__ = [
     "word_role",
 ]
 
-# How many rows of each role there are: all that most remarks about labels need.
-
 
 class Counted:
     """What can be said of roles by their counts alone."""
@@ -82,9 +80,6 @@ class RoleCounts(Counted):
 
     def __len__(self) -> int:
         return sum(self.counts)
-
-
-# Words that people write into label columns, and the roles they name without being asked.
 
 
 #: Words that name the class one looks for.
@@ -166,9 +161,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about a name that is not there: " (did you mean 'amount'?)", or ""."""
     near = nearest(name, known)
     return "" if near is None else f" (did you mean {near!r}?)"
-
-
-# A column of labels of any library as plain values, before anybody asks what they mean.
 
 
 def as_column(y: Any) -> NDArray[Any]:

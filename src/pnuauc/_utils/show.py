@@ -1,4 +1,4 @@
-"""Result objects for the eye: one line in a terminal, a table in a notebook."""
+"""JSON, text for strangers' eyes, and results as one line or as a table in a notebook."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 
 __all__ = ["ShownAsTable", "dump_json", "exact_json", "few", "html_table", "jsonable", "visible"]
-
-# JSON, written in one place.
 
 
 def jsonable(value: Any) -> Any:
@@ -69,9 +67,6 @@ def visible(text: str) -> str:
     False
     """
     return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
-
-
-# Result objects for the eye: one line in a terminal, a table in a notebook.
 
 
 #: Longer texts are cut in a one-line repr.

@@ -15,7 +15,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
@@ -38,8 +44,6 @@ __all__ = [
     "sample_centers",
     "squared_distances",
 ]
-
-# Centres drawn from the rows, and distances to them: dense or CSR, which is never densified.
 
 
 #: Rows drawn to find the median distance: half a million pairs place the median within about 0.3%.
@@ -163,9 +167,6 @@ def squared_distances(X: Any, centers: Any) -> NDArray[Any]:
     return out
 
 
-# Feature maps phi(x) of the linear-in-parameter model g(x) = w'phi(x).
-
-
 class _ScaleMixin:
     """What a selection asks of a basis, answered by one that has a single scale.
 
@@ -218,7 +219,7 @@ class _Basis(_ScaleMixin, TransformerMixin, BaseEstimator):
 _Made = TypeVar("_Made", bound="_CenterBasis")
 
 
-class _CenterBasis(_Basis):
+class _CenterBasis(ClassNamePrefixFeaturesOutMixin, _Basis):
     """Shared by the bases that are built on centres: choose them, remember them."""
 
     n_centers: int
@@ -229,6 +230,10 @@ class _CenterBasis(_Basis):
     def n_features(self) -> int:
         """Features per scale."""
         return int(self.centers_.shape[0])
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features * self.n_scales
 
     def _with_centers(self: _Made, centers: Any) -> _Made:
         """Fitted with these centers."""
@@ -259,12 +264,6 @@ class _CenterBasis(_Basis):
         """Rows -> features: (n, d) -> (n, number of features), in the precision of X."""
         check_is_fitted(self)
         return finite(self.features(read_rows(self, X, reset=False)), "The features")
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        check_is_fitted(self)
-        prefix = type(self).__name__.lower()
-        names = [f"{prefix}{i}" for i in range(self.n_features)]
-        return np.asarray(names, dtype=object)
 
 
 @dataclass(eq=False, repr=False)
@@ -415,11 +414,6 @@ class MultiscaleBasis(_CenterBasis):
             out[:, j * b : (j + 1) * b] = block
         return out
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        check_is_fitted(self)
-        names = [f"gaussian{j}_{i}" for j in range(self.n_scales) for i in range(self.n_features)]
-        return np.asarray(names, dtype=object)
-
 
 def factor_two_chains(widths: NDArray[np.float64]) -> list[list[tuple[int, int]]]:
     """Widths in groups, widest first, each its predecessor halved k times: [(index, k), ...].
@@ -477,7 +471,7 @@ class LinearKernelBasis(_CenterBasis):
         return np.asarray(safe_sparse_dot(X, self.centers_.T, dense_output=True))
 
 
-class IdentityBasis(_Basis):
+class IdentityBasis(OneToOneFeatureMixin, _Basis):
     """phi(x) = x: linear models in the d features themselves. CSR rows stay CSR."""
 
     row_sized = True
@@ -509,13 +503,6 @@ class IdentityBasis(_Basis):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", input_features)
-        if names is None:
-            names = [f"x{i}" for i in range(self.n_features_in_)]
-        return np.asarray(names, dtype=object)
 
 
 #: Names that ``AUCClassifier(basis=...)`` understands.

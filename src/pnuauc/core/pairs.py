@@ -41,8 +41,6 @@ from pnuauc.core.losses import (
 
 __all__ = ["between", "between_gradient", "within", "within_gradient"]
 
-# Scores with weights, read and checked.
-
 
 Slopes: TypeAlias = tuple[float, Floats, Floats]
 WithinSlopes: TypeAlias = tuple[float, Floats]
@@ -120,9 +118,6 @@ def require_pairs(sample: Sample) -> None:
 def require_derivative(loss: Loss) -> None:
     if not loss.has_derivative:
         raise ValueError(f"The {loss.name} loss has values but no gradient; ask for its value.")
-
-
-# Smooth losses over all pairs: Chebyshev panels.
 
 
 # Panels two wide with 18 nodes: for a singularity at a distance pi the error is about 6.4^-18. Unit
@@ -329,9 +324,6 @@ def smooth_slopes(loss: Loss, a: Sample, b: Sample) -> Slopes:
     return value, table.a.expand(row_slopes), table.b.expand(column_slopes)
 
 
-# Squared and exponential loss over all pairs, O(n).
-
-
 # --- squared: mean and variance ----------------------------------------------------------------
 
 
@@ -366,9 +358,6 @@ def _center(a: Sample, b: Sample) -> tuple[Floats, Floats, float]:
     return from_a - mean_a, from_b - mean_b, gap
 
 
-# --- exponential: the double sum factorises ----------------------------------------------------
-
-
 def exponential_mean(loss: Loss, a: Sample, b: Sample) -> float:
     """exp(log sum_i v_i e^-a_i + log sum_j w_j e^b_j), both sums about their largest term."""
     return _factors(a, b)[0]
@@ -398,9 +387,6 @@ def _factors(a: Sample, b: Sample) -> Slopes:
 def _log_sum(exponents: Floats, weight: Floats) -> tuple[float, float]:
     top = float(exponents[weight > 0.0].max())
     return top, float(np.log(np.dot(weight, np.exp(np.minimum(exponents - top, 0.0)))))
-
-
-# Piecewise polynomials over all pairs: sort, then running sums of distances, O(n log n).
 
 
 def piecewise_mean(loss: Loss, a: Sample, b: Sample) -> float:
@@ -645,9 +631,6 @@ def _reverse_cumsum(terms: Floats) -> Floats:
     return out
 
 
-# Means of a margin loss over all pairs of two score vectors, and gradients; no pair is formed.
-
-
 def between(
     loss: str | Loss,
     a: ArrayLike | Sample,
@@ -745,9 +728,6 @@ def _leave_out_self(loss: Loss, mean: float, size: float) -> float:
 def _product(weight: Floats, slope: Floats) -> Floats:
     """weight * slope where a weight of 0 silences even an overflowed slope."""
     return np.where(weight > 0.0, weight * slope, 0.0)
-
-
-# --- how each loss is summed --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,6 @@ __all__ = [
     "role_covariance",
 ]
 
-# Scores of three roles -> counts on cells: all that any AUC of one score column needs.
-
 
 Counts: TypeAlias = NDArray[np.int64]
 
@@ -231,9 +229,6 @@ def _bins(values: Floats, low: float, scale: float, work: Floats) -> NDArray[np.
         np.multiply(work, scale, out=work)
     np.clip(work, 0.0, _BINS - 1.0, out=work)
     return work.astype(np.int32).astype(np.intp)  # two casts are faster than one
-
-
-# Counts on cells -> the three AUC estimates and their covariance matrix.
 
 
 SINGLES = ("pn", "pu", "nu")

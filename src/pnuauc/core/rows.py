@@ -45,8 +45,6 @@ __all__ = [
     "whole_bits",
 ]
 
-# A stable number for every row, the same however a table is cut, stored or typed.
-
 
 Keys: TypeAlias = NDArray[np.uint64]
 
@@ -141,9 +139,6 @@ def byte_hashes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> Keys:
             terms = _scrambled(place.astype(np.uint64) * _STEP + data[edges[0] : edges[-1]])
             out[start + full] += np.add.reduceat(terms, first[full])
     return _scrambled(out + _TWO)
-
-
-# Rows, wherever they live: the one way in which they are visited.
 
 
 #: Bytes of one block of features (of one scale): measured best of 1.5, 3 and 6 MiB.
@@ -497,9 +492,6 @@ def map_blocks(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-
-
-# Identical rows, and folds that keep rows of a group together.
 
 
 def grouped_folds(

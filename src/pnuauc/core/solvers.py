@@ -36,8 +36,6 @@ __all__ = [
     "warn_of_limit",
 ]
 
-# Quadratic form plus ridge -> coefficients; L-BFGS for the other losses.
-
 
 FLOOR = 1e-3
 
@@ -282,9 +280,6 @@ def _floor(r: float) -> tuple[float, float]:
     return value, value / root
 
 
-# A fitted model that is linear in its parameters: what all our estimators come down to.
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(ShownAsTable):
     """score(x) = coef'phi(x).
@@ -309,9 +304,6 @@ class LinearModel(ShownAsTable):
         return block_scores(X, self.basis, self.coef, n_threads=n_threads)
 
     decision_function = score
-
-
-# Risk and rows -> coefficients: where risks, designs and solvers meet.
 
 
 #: Widths of the smoothing that hinge and absolute loss go through, each started from the last.

@@ -36,10 +36,6 @@ __all__ = [
 LossLike = str | Loss | Callable[[Floats], Floats]
 
 
-# ---------------------------------------------------------------------------------------------
-# Theorems 1 and 2
-
-
 @dataclass(frozen=True)
 class BoundConstants:
     """What the bounds assume about loss and model.
@@ -189,10 +185,6 @@ def generalization_bound(
     bound = constants.zero_one_factor * (risk + term)
     _check_finite(bound)
     return float(bound)
-
-
-# ---------------------------------------------------------------------------------------------
-# Theorem 3: the variance of the risks of a fixed score
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,8 +40,6 @@ __all__ = [
     "t_quantile",
 ]
 
-# Quantiles and degrees of freedom that every interval uses.
-
 
 def check_level(level: float) -> float:
     """The confidence level, strictly between 0 and 1."""
@@ -67,9 +65,6 @@ def t_quantile(level: float, df: float) -> float:
     return float(special.stdtrit(df, upper) if np.isfinite(df) else special.ndtri(upper))
 
 
-# The prior as metrics need it: known, with its error, or a sentence that says what is missing.
-
-
 def known_prior(prior: Any, level: float = 0.95) -> ClassPrior | None:
     """As :func:`pnuauc.prior.read_prior`, but "auto" is refused: scores alone do not tell it."""
     if isinstance(prior, str) and prior == "auto":
@@ -88,9 +83,6 @@ def missing_prior(purpose: str) -> PriorNotIdentifiedError:
         "no prior is needed: method 'pu_raw' does without.",
         about="prior",
     )
-
-
-# An AUC estimate at one prior: its value, and how it scatters as a function of the true AUC.
 
 
 #: k_r of two Gaussians is .6 to 1; of an outlier that loses to everything, 3.

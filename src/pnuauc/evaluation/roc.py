@@ -1,9 +1,9 @@
-"""Plot of a ROC estimate; matplotlib is imported only here, only when asked for."""
+"""ROC curve, recall, precision and lift from positives and unlabelled rows, with intervals."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,9 @@ __all__ = [
     "wilson",
 ]
 
-# Intervals for proportions and for simple functions of two independent ones.
+
+#: A proportion, or one for each threshold, with its limits.
+Rate: TypeAlias = tuple[Any, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,7 @@ def wilson(rate: Floats, n: int, level: float) -> tuple[Floats, Floats]:
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def mover_difference(
-    first: tuple[Floats, Floats, Floats], second: tuple[Floats, Floats, Floats]
-) -> tuple[Floats, Floats]:
+def mover_difference(first: Rate, second: Rate) -> tuple[Floats, Floats]:
     """Limits of x - y from (value, low, high) of independent x and y."""
     (x, lx, ux), (y, ly, uy) = first, second
     return (
@@ -68,9 +68,7 @@ def mover_difference(
     )
 
 
-def mover_ratio(
-    first: tuple[float, float, float], second: tuple[float, float, float]
-) -> tuple[float, float]:
+def mover_ratio(first: Rate, second: Rate) -> tuple[float, float]:
     """Limits of x / y from (value, low, high) of independent x >= 0 and y > 0."""
     (x, lx, ux), (y, ly, uy) = first, second
     down = np.sqrt(max((x * y) ** 2 - lx * uy * (2 * x - lx) * (2 * y - uy), 0.0))
@@ -79,9 +77,6 @@ def mover_ratio(
     low = (x * y - down) / (uy * (2 * y - uy)) if uy < 2 * y else 0.0
     high = (x * y + up) / (ly * (2 * y - ly)) if ly > 0 else np.inf
     return max(float(low), 0.0), float(high)
-
-
-# ROC curve, recall, precision and lift from positives and unlabelled rows.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,10 +212,7 @@ def _share_above(ordered: Floats, thresholds: Floats) -> Floats:
 
 
 def _corrected_fpr(
-    p: tuple[Floats, Floats, Floats],
-    u: tuple[Floats, Floats, Floats],
-    prior: ClassPrior,
-    level: float,
+    p: Rate, u: Rate, prior: ClassPrior, level: float
 ) -> tuple[Floats, tuple[Floats, Floats]]:
     """(r_U - prior r_P) / (1 - prior) with MOVER limits and the prior's part."""
     share, rest = prior.value, 1.0 - prior.value
@@ -321,24 +313,24 @@ def threshold_estimate(
     known = known_prior(prior, prior_level)
     p, u = values[roles.positive], values[roles.unlabeled]
     at = _cut(u, k, threshold)
-    shares = (float(np.mean(p >= at)), float(np.mean(u >= at)))
-    recall = _with_limits(shares[0], len(p), level)
-    flagged = _with_limits(shares[1], len(u), level)
-    if shares[1] == 0.0:
+    recall, flagged = _share_at(p, at, level), _share_at(u, at, level)
+    if flagged[0] == 0.0:
         raise ValueError(f"No unlabelled row has a score of at least {at:g}; lower the threshold.")
-    lift = Interval(shares[0] / shares[1], *mover_ratio(recall, flagged))
+    lift = Interval(float(recall[0] / flagged[0]), *mover_ratio(recall, flagged))
     n_flagged = int(np.count_nonzero(u >= at))
     precision = fpr = expected = None
     if known is not None:
         precision = _times_prior(lift, known, level)
-        fpr = _false_positive_rate(recall, flagged, known, level)
         expected = Interval(
             *(n_flagged * v for v in (precision.value, precision.low, precision.high))
         )
+        if known.value < 1.0:  # else the unlabelled rows hold no negative
+            point, limits = _corrected_fpr(recall, flagged, known, level)
+            fpr = Interval(*(float(np.clip(v, 0, 1)) for v in (point, *limits)))
     return ThresholdEstimate(
         threshold=at,
         n_flagged=n_flagged,
-        recall=Interval(*recall),
+        recall=Interval(*map(float, recall)),
         lift=lift,
         precision=precision,
         false_positive_rate=fpr,
@@ -348,27 +340,9 @@ def threshold_estimate(
     )
 
 
-def _false_positive_rate(
-    recall: tuple[float, float, float],
-    flagged: tuple[float, float, float],
-    prior: ClassPrior,
-    level: float,
-) -> Interval | None:
-    """None at a prior of 1, where the unlabelled rows hold no negative."""
-    if prior.value >= 1.0:
-        return None
-    point, limits = _corrected_fpr(_arrays(recall), _arrays(flagged), prior, level)
-    low, high = (float(np.clip(v, 0, 1)) for v in limits)
-    return Interval(float(np.clip(point, 0, 1)), low, high)
-
-
-def _with_limits(share: float, n: int, level: float) -> tuple[float, float, float]:
-    low, high = wilson(np.array(share), n, level)
-    return share, float(low), float(high)
-
-
-def _arrays(rate: tuple[float, float, float]) -> tuple[Floats, Floats, Floats]:
-    return np.array(rate[0]), np.array(rate[1]), np.array(rate[2])
+def _share_at(scores: Floats, threshold: float, level: float) -> Rate:
+    share = np.asarray(np.mean(scores >= threshold))
+    return share, *wilson(share, len(scores), level)
 
 
 def _cut(u: Floats, k: int | None, threshold: float | None) -> float:
@@ -396,9 +370,6 @@ def _times_prior(lift: Interval, prior: ClassPrior, level: float) -> Interval:
 
     low, high = limit(lift.low, -1.0), limit(lift.high, 1.0)
     return Interval(min(value, 1.0), float(min(low, 1.0)), float(min(high, 1.0)))
-
-
-# Plot of a ROC estimate; matplotlib is imported only here, only when asked for.
 
 
 class RocEstimateDisplay:

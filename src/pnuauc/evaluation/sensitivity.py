@@ -94,9 +94,6 @@ def _one_prior(
         return None
 
 
-# Labels picked with unequal odds.
-
-
 def odds_bounds(values: ArrayLike, odds: float) -> tuple[float, float]:
     """Range of a class mean if its labelled rows were picked with odds that differ.
 

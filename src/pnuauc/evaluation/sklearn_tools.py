@@ -1,4 +1,4 @@
-"""Scorers for scikit-learn's model selection: tune any estimator on PU, NU or PNU data."""
+"""Splitters, held-out scores and scorers for scikit-learn, from partly labelled rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ __all__ = [
     "held_out_scores",
     "make_auc_scorer",
 ]
-
-# Splits in which every fold has its share of positives, negatives and unlabelled rows.
 
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -161,9 +159,6 @@ def _both_sides(codes: NDArray[np.int8], train: Any, test: Any) -> Split:
     return train, test
 
 
-# Scores that a row's own label had no part in, for any estimator and partly labelled rows.
-
-
 def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any = 5) -> NDArray[np.float64]:
     """Score every row by a clone that was fitted without the row's fold, shape (n,).
 
@@ -201,9 +196,6 @@ def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any = 5) -> NDArray[np.f
         else:
             scores[test] = fitted.predict_proba(rows)[:, 1]
     return scores
-
-
-# Scorers for scikit-learn's model selection: tune any estimator on PU, NU or PNU data.
 
 
 @dataclass(frozen=True)
