@@ -98,6 +98,12 @@ def test_without_folds_text_takes_part(case):
     assert {"text", "text_kernels"} <= {member.name for member in model.members_}
 
 
+def test_a_table_of_text_alone_is_compared_with_what_one_would_do_instead(case):
+    frame, y, _, _ = case
+    model = fitted(frame[["note"]], y, rivals=True)
+    assert {rival.name for rival in model.rivals_} == {"paper", "labeled_only", "extra_trees"}
+
+
 def test_reasons_name_the_words(case):
     frame, _, hidden, model = case
     rows = frame[(hidden == 1) & frame["note"].str.contains("refund")].head(3)

@@ -79,6 +79,10 @@ def test_nothing_is_learned_from_words_that_do_not_recur():
         ("Größe über 3 cm", ["größe", "über", "cm"]),
         ("Не подошёл", ["не", "подошёл"]),
         ("東京都 is 大", ["is", "東京", "京都", "大"]),
+        ("नमस्ते दुनिया।", ["नमस्ते", "दुनिया"]),
+        ("cafe\u0301 ＡＢＣ", ["café", "abc"]),
+        ("good 👍🔥", ["good", "👍", "🔥"]),
+        ('<p class="x">3 < 5 &amp; <b>two</b>&nbsp;words</p><!-- no -->', ["two", "words"]),
         ("", []),
     ],
 )
@@ -180,6 +184,26 @@ def test_text_and_vectors_come_last_and_trees_do_not_see_them():
     assert groups["body + name"] + groups["e"] == list(range(16, 16 + latent))
     assert list(encoder.groups("trees")) == ["size", "shop"]
     assert encoder.layout(encoder.views) == {"n_tree_columns": 2, "n_latent_columns": latent}
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind"),
+    [
+        (["退款", "不合适", "颜色", "很好", "物流"], "text"),
+        (["ไม่พอดี", "สี", "ดีมาก", "ส่งช้า"], "text"),
+        (["返金", "サイズ", "とても", "良い"], "text"),
+        (["😀", "😡", "👍", "🔥"], "text"),
+        (["возврат ", "размер ", "цвет "], "text"),
+        (["A7", "x_", "09", "b-"], None),
+    ],
+)
+def test_text_has_several_words_in_any_script_and_other_strings_name_the_rows(parts, kind):
+    rng = np.random.default_rng(0)
+    cells = ["".join(rng.choice(parts, 12)) for _ in range(300)]
+    assert len(set(cells)) == 300
+    table = pa.table({"t": cells, "x": rng.normal(size=300)})
+    found = {column.name: column.kind for column in TableEncoder().fit(table).columns_}
+    assert found.get("t") == kind
 
 
 def test_short_strings_that_recur_are_categories_however_many():

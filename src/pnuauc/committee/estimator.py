@@ -607,7 +607,8 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             columns[:, j] = 1.0
             if name == "labeled_only":  # the same committee, its kernels without unlabelled rows
                 columns[:, : len(chosen)] = apart[:, : len(chosen)]
-                kernels = [member.name for member, _ in chosen].index("kernels")
+                names = [member.name for member, _ in chosen]
+                kernels = names.index("kernels" if "kernels" in names else "text_kernels")
                 columns[:, j], columns[:, kernels] = apart[:, kernels], 0.0
             value, found = against(columns)
             self.rivals_.append(RivalReport(name, value, found))

@@ -25,6 +25,7 @@ from pnuauc.io.cells import (
     tidy,
     to_numpy,
 )
+from pnuauc.io.text import SEVERAL_WORDS
 
 __all__ = [
     "DATE_PARTS",
@@ -48,7 +49,7 @@ MISSING = "(missing)"
 
 #: String columns with at most this many distinct values are categories, others text.
 MAX_LEVELS = 100
-#: A string column with this share of distinct values, none with a blank, names the rows.
+#: A string column with this share of distinct values, none of several words, names the rows.
 _NAMES_ROWS = 0.95
 #: Short strings with at most this share of distinct values are categories, many as they are.
 _RECURRING = 0.2
@@ -208,10 +209,10 @@ def _classify_text(
     distinct = pc.count_distinct(present).as_py()
     if distinct <= MAX_LEVELS and (distinct < 0.5 * len(present) or distinct <= 10):
         return Column(name, "category", kind), None
-    blank = pc.mean(pc.match_substring(present, " ")).as_py()
-    if distinct < _RECURRING * len(present) and blank < 0.5:  # shops, codes, first names
+    several = pc.mean(pc.match_substring_regex(present, SEVERAL_WORDS)).as_py()
+    if distinct < _RECURRING * len(present) and several < 0.5:  # shops, codes, first names
         return Column(name, "category", kind), None
-    if distinct >= _NAMES_ROWS * len(present) and blank < 0.05:
+    if distinct >= _NAMES_ROWS * len(present) and several < 0.05:
         return None, (
             f"Column '{name}' names the rows ({distinct} different values in {len(present)}); "
             "left out (as an id it is copied to the output)."

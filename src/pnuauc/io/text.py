@@ -12,7 +12,9 @@ unlabelled rows help without risk.
 
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +34,7 @@ from pnuauc.io.cells import is_vector, pa, pc
 
 __all__ = [
     "N_LATENT",
+    "SEVERAL_WORDS",
     "Block",
     "TextBlock",
     "VectorBlock",
@@ -53,26 +56,40 @@ _PRIOR_LATENT = 10
 #: A vector has at most so many numbers.
 _MAX_VECTOR = 100_000
 
-#: Letters and digits, two at least. Scripts without blanks are read by pairs of neighbours.
-_WORD = re.compile(r"\w\w+")
-_NO_BLANKS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
+#: Letters and digits, two at least, with the marks that Indic, Arabic and Hebrew letters carry; or
+#: a pictogram. Scripts without blanks are read by pairs of neighbours.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u0670\u0900-\u0963\u0966-\u0dff"
+_PICTOGRAMS = "[\u2600-\u27bf\U0001f300-\U0001faff]"
+_NO_BLANKS = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+_WORD = re.compile(rf"[\w{_MARKS}]{{2,}}|{_PICTOGRAMS}")
+_RUNS = re.compile(f"{_NO_BLANKS}+")
+_TAGS = re.compile(r"<(?:/?[a-zA-Z]|!--)[^<>]*>")
+#: What a cell of words has and a name of a row has not: a blank, or what is written without.
+SEVERAL_WORDS = rf"\s|{_NO_BLANKS}{{4}}|{_PICTOGRAMS}"
 
 
 def tokens(text: str) -> list[str]:
     """The words of a text, in lower case; of scripts without blanks pairs of characters.
 
+    HTML counts as what it shows; composed and decomposed letters are one.
+
     Examples
     --------
-    >>> tokens("Does NOT fit: a refund!")
+    >>> tokens("Does <b>NOT</b> fit: a refund!")
     ['does', 'not', 'fit', 'refund']
     >>> tokens("東京都")
     ['東京', '京都']
     """
-    text = text.lower()
-    if text.isascii() or not (runs := _NO_BLANKS.findall(text)):
-        return _WORD.findall(text)
+    if "<" in text:
+        text = _TAGS.sub(" ", text)
+    if "&" in text:
+        text = html.unescape(text)
+    if text.isascii():
+        return _WORD.findall(text.lower())
+    text = unicodedata.normalize("NFKC", text).lower()
+    runs = _RUNS.findall(text)
     pairs = [run[i : i + 2] for run in runs for i in range(max(len(run) - 1, 1))]
-    return _WORD.findall(_NO_BLANKS.sub(" ", text)) + pairs
+    return _WORD.findall(_RUNS.sub(" ", text)) + pairs
 
 
 def _letters(word: str) -> list[str]:
