@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from pnuauc import AutoAUCClassifier
 from pnuauc.io import load_model, save_model
+from pnuauc.report import to_html
 from pnuauc.tables import fit_table
 
 COMMON = [f"{a}{b}" for a in ("an", "be", "co", "di", "en") for b in ("lor", "mat", "nis", "pol")]
@@ -134,4 +135,7 @@ def test_a_model_of_a_table_with_text_is_stored_and_scores_alike(tmp_path):
     save_model(found.model, path)
     again = load_model(path)
     np.testing.assert_array_equal(again.score(frame), found.model.score(frame))
-    assert any("note: " in reasons for reasons in found.findings["top"]["reasons"])
+    top = found.findings["top"]
+    assert any("note: " in reasons for reasons in top["reasons"])
+    top["cells"][0][0], top["marks"][0] = "<b> Refunded, REFUND", ["refund", "退款"]
+    assert "&lt;b&gt; Refunded, <mark>REFUND</mark>" in to_html(found.findings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -78,6 +80,7 @@ def to_html(findings: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["cell"] = _cell
+    environment.filters["marked"] = _marked
     environment.filters["filename"] = lambda path: PurePath(path).name
     template = environment.get_template("report.html.j2")
     return visible(
@@ -101,6 +104,17 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _marked(text: str, named: Sequence[str]) -> Any:
+    """The text with these words in <mark>; all else is escaped."""
+    markup = need("jinja2").utils.markupsafe.Markup
+    # scripts without blanks have no ends of words
+    parts = [rf"\b{re.escape(w)}\b" if w.isascii() else re.escape(w) for w in named]
+    found = re.split(f"({'|'.join(parts)})", text, flags=re.IGNORECASE) if parts else [text]
+    return markup().join(
+        markup("<mark>{}</mark>").format(p) if j % 2 else p for j, p in enumerate(found)
+    )
 
 
 def _draw(findings: dict[str, Any]) -> dict[str, str]:

@@ -47,11 +47,11 @@ def top_rows(
         of the id columns, whose cells are the text that the table holds), ``columns`` and
         ``cells`` (all columns of each row, as text), ``probability`` with the ends of its 90%
         interval (where the model has it) and ``reasons`` (columns whose value puts the row up, the
-        strongest first).
+        strongest first) and ``marks`` (the words of texts among these reasons).
     """
     rows = roles.unlabeled
     if not len(rows) or n_top < 1:
-        nothing = ("header", "rows", "ids", "columns", "cells", "reasons")
+        nothing = ("header", "rows", "ids", "columns", "cells", "reasons", "marks")
         return {key: [] for key in nothing}
     parts = np.array_split(rows, -(-len(rows) // 65_536))
     scores = np.concatenate([model.score_encoded(X[part]) for part in parts])
@@ -80,7 +80,7 @@ def top_rows(
     ]
     tried = (important or used)[:_TRIED_COLUMNS]
     cells = None if model.encoder.is_sparse else table.take(chosen)
-    reasons = model.reasons(X[chosen], len(tried), tried, cells)
+    reasons = [_speaks(found) for found in model.reasons(X[chosen], len(tried), tried, cells)]
     chances = model.probability(best)
     return {
         "header": ["row", *names, "score", "percentile", *shown],
@@ -94,9 +94,10 @@ def top_rows(
             for j, name in enumerate(CHANCE_COLUMNS)
         },
         "reasons": [
-            spell_reasons(_speaks(found), partial(cell_of, table, int(row)) if used else None)
+            spell_reasons(found, partial(cell_of, table, int(row)) if used else None)
             for row, found in zip(chosen, reasons, strict=True)
         ],
+        "marks": [[word for reason in found for word in reason.words] for found in reasons],
     }
 
 
