@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pnuauc.committee import AutoAUCClassifier
     from pnuauc.estimators import AUCClassifier, AUCClassifierCV
-    from pnuauc.evaluation import auc_estimate, compare_auc, make_auc_scorer
+    from pnuauc.evaluation import auc_estimate, compare_auc, cross_fit_auc, make_auc_scorer
     from pnuauc.labels import read_roles
     from pnuauc.model.files import load_model
     from pnuauc.prior import ClassPrior
@@ -30,6 +30,7 @@ __all__ = [
     "__version__",
     "auc_estimate",
     "compare_auc",
+    "cross_fit_auc",
     "evaluate_table",
     "fit_table",
     "load_model",
@@ -47,6 +48,7 @@ _HOMES = {
     "Review": "pnuauc.review",
     "auc_estimate": "pnuauc.metrics",
     "compare_auc": "pnuauc.metrics",
+    "cross_fit_auc": "pnuauc.metrics",
     "evaluate_table": "pnuauc.tables",
     "fit_table": "pnuauc.tables",
     "load_model": "pnuauc.io",

@@ -37,7 +37,7 @@ from pnuauc.core.basis import (
 from pnuauc.core.design import Design, block_scores, ranking_threshold
 from pnuauc.core.losses import LOSSES, Loss, get_loss
 from pnuauc.core.risks import RISKS, check_eta, check_prior, get_risk
-from pnuauc.core.rows import RowsElsewhere
+from pnuauc.core.rows import RowsElsewhere, group_numbers
 from pnuauc.core.solvers import (
     Correction,
     LinearModel,
@@ -494,23 +494,38 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     verbose: bool | None = None
     random_state: Any = None
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> AUCClassifierCV:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> AUCClassifierCV:
         """Choose and fit, from rows X, shape (n, d), and labels y, shape (n,).
 
         ``sample_weight`` counts repetitions: a weight of 2 equals the row twice, in one fold.
+        Rows of one of the ``groups``, shape (n,), stand in one fold, whatever their roles.
         """
-        return self._fit_with(X, y, sample_weight, None)
+        return self._fit_with(X, y, sample_weight, None, groups)
 
     def _fit_with(
-        self, X: Any, y: Any, sample_weight: Any, elsewhere: RowsElsewhere | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        elsewhere: RowsElsewhere | None,
+        groups: Any = None,
     ) -> AUCClassifierCV:
         """As :meth:`fit`; with ``elsewhere`` the unlabelled rows of X are a draw of those there."""
         self._check_settings()
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
+        if groups is not None:
+            groups = group_numbers(groups)
+            check_consistent_length(X, groups)
         self.risk_ = choose_risk(self.risk, roles)
         self._set_prior(X, roles, needed="u" in self.risk_)
         with progress_bar("AUCClassifierCV", self.verbose) as tick:
-            grid = self._make_grid(X, roles, weight, tick, elsewhere).train()
+            grid = self._make_grid(X, roles, weight, tick, elsewhere, groups).train()
             default = "simple" if self.selection == "paper" else "combined"
             chosen = grid.choose(self.selection, self.validation or default, self.temperature)
             self._publish(grid, chosen)
@@ -537,6 +552,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
         weight: NDArray[np.float64] | None,
         tick: Any,
         elsewhere: RowsElsewhere | None,
+        groups: Any,
     ) -> TrainedGrid:
         """Folds and basis from one seed, and the candidates on them."""
         rng = check_random_state(self.random_state)
@@ -548,7 +564,7 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
                     f"The {self.risk_.upper()} risk needs rows of every class in its name and "
                     f"there is no {role.word} one (of positive weight)."
                 )
-        folds = deal_folds(rows, self.cv, X, roles.as_float(), rng)
+        folds = deal_folds(rows, self.cv, X, roles.as_float(), rng, groups)
         if elsewhere is not None and "U" in folds.rows:
             place = elsewhere.drawn_folds(folds.n_folds)
             weighed = np.isin(roles.unlabeled, rows["U"])

@@ -82,6 +82,8 @@ def fit_table(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     embedding: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    time: str | None = None,
     positive_label: Any = None,
     negative_label: Any = None,
     unlabeled_label: Any = None,
@@ -100,6 +102,11 @@ def fit_table(
     ids, drop, categorical : names of columns
         Columns that identify rows; columns to leave out; numeric columns that hold codes.
     embedding : what the names of columns that are one vector begin with: "e" for e0, e1, ...
+    groups : names of columns
+        Rows that share a value of one of them belong together: they never stand on both sides of a
+        split, and count for fewer in every interval. Ids that repeat are groups, unless "none".
+    time : name of a column of dates or numbers, optional
+        Later rows are judged by models of earlier ones as well.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
         As in :func:`pnuauc.read_roles`.
     prior : float, (low, high), or "auto", optional
@@ -129,6 +136,8 @@ def fit_table(
         tuple(_names(categorical)),
         LabelCodes(positive_label, negative_label, unlabeled_label),
         embedding=tuple(_names(embedding)),
+        groups=tuple(_names(groups)),
+        time=time,
     )
     given = None if isinstance(prior, str) and prior == "auto" else prior
     chosen = FitSettings(prior=given, **settings)
@@ -143,6 +152,7 @@ def evaluate_table(
     prior: Any = None,
     method: str = "auto",
     level: float = 0.95,
+    groups: Sequence[str] = (),
     positive_label: Any = None,
     negative_label: Any = None,
     unlabeled_label: Any = None,
@@ -164,6 +174,8 @@ def evaluate_table(
         for a range of priors.
     method, level
         As in :func:`pnuauc.auc_estimate`.
+    groups : names of columns
+        Rows that share a value of one of them are not independent.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
         As in :func:`pnuauc.read_roles`.
 
@@ -183,6 +195,7 @@ def evaluate_table(
         estimate_prior=automatic,
         method=method,
         level=level,
+        groups=_names(groups),
     )
 
 

@@ -24,7 +24,7 @@ def table(codes, scores, reference, groups=None):
         np.asarray(scores, float)[:, None],
         [np.asarray(reference, float)[:, None]],
         False,
-        row_worth(codes, groups),
+        row_worth(codes, groups, np.asarray(scores, float)[:, None]),
         groups,
     )
 
@@ -74,11 +74,22 @@ def test_a_difference_is_paired_and_counts_groups():
 
 def test_rows_of_a_group_count_as_one_and_weights_as_kish_says():
     codes = np.array([1, 1, 1, 0, 0], dtype=np.int8)
-    assert row_worth(codes, np.array([0, 0, 1, 2, 3])).tolist() == [0.5, 0.5, 1, 1, 1]
+    copies = np.array([[2.0], [2.0], [1.0], [0.0], [3.0]])
+    worth = row_worth(codes, np.array([0, 0, 1, 2, 3]), copies)
+    assert worth.tolist() == [0.5, 0.5, 1, 1, 1]
     v = np.array([1.0, 1.0, 4.0, 2.0, 2.0])
-    worth = row_worth(codes, np.arange(5), v)
+    worth = row_worth(codes, np.arange(5), copies, v)
     assert worth[:3].sum() == pytest.approx(6**2 / 18)
     assert worth[3:].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("alike", "fewest", "most"), [(0.0, 250, 400), (3.0, 40, 52)])
+def test_rows_of_a_group_count_for_less_the_more_alike_they_are(alike, fewest, most):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 10)
+    scores = rng.normal(size=400) + alike * rng.normal(size=40)[groups]
+    worth = row_worth(np.ones(400, dtype=np.int8), groups, scores[:, None])
+    assert fewest <= worth.sum() <= most
 
 
 class LabeledOnly(LogisticRegression):
@@ -94,7 +105,7 @@ def test_any_model_is_held_out_by_refits_that_lack_the_fold():
     roles = Roles(sample.y.astype(np.int8))
     rows = {k: v for k, v in roles.by_letter.items() if len(v)}
     folds = deal_folds(rows, 4, sample.X, random_state=0)
-    held = cross_fit([LabeledOnly()], sample.X, roles, folds.rows, folds.n_folds)
+    held = cross_fit([LabeledOnly()], sample.X, roles, folds.splits)
     assert sorted(held.rows) == list(range(len(roles)))
     for k in range(4):
         own = held.fold == k

@@ -20,8 +20,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
+    KFold,
     StratifiedKFold,
     StratifiedShuffleSplit,
+    TimeSeriesSplit,
     cross_val_predict,
     cross_val_score,
     learning_curve,
@@ -44,6 +46,8 @@ from pnuauc.metrics import (
     RoleStratifiedShuffleSplit,
     ScoreCounts,
     auc_estimate,
+    compare_auc,
+    cross_fit_auc,
     held_out_scores,
     make_auc_scorer,
 )
@@ -475,3 +479,38 @@ def test_calibration_with_unlabelled_rows_is_refused(options):
             CalibratedClassifierCV(MODEL, **options).fit(X, partly("missing"))
     every = CalibratedClassifierCV(AUCClassifier(n_centers=5), **options)
     assert every.fit(X, HIDDEN.astype(int)).predict_proba(X).shape == (160, 2)
+
+
+def test_a_cross_fitted_auc_counts_groups_and_takes_any_splits():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 3))
+    y = np.where(X[:, 0] + rng.normal(size=240) > 0, 1, 0)
+    plain = cross_fit_auc(LogisticRegression(), X, y)
+    assert plain.low < plain.value < plain.high
+    # every row four times over: told as groups the interval stays, untold it halves
+    many, often = np.repeat(np.arange(240), 4), np.repeat(y, 4)
+    told = cross_fit_auc(LogisticRegression(), X[many], often, groups=many)
+    assert told.high - told.low == pytest.approx(plain.high - plain.low, rel=0.1)
+    later = cross_fit_auc(LogisticRegression(), X, y, cv=TimeSeriesSplit(3))
+    assert later.n_positive + later.n_negative == 180
+    with pytest.raises(ValueError, match="out of every test set"):
+        held_out_scores(LogisticRegression(), X, y, TimeSeriesSplit(3))
+    splits = list(KFold(3).split(X))
+    assert np.isfinite(held_out_scores(LogisticRegression(), X, y, splits)).all()
+    ordered = np.argsort(y)
+    with pytest.raises(ValueError, match="no positive row to train on"):
+        cross_fit_auc(LogisticRegression(), X[ordered], y[ordered], cv=KFold(2))
+
+
+def test_groups_widen_intervals_of_estimates_and_comparisons():
+    rng = np.random.default_rng(0)
+    y, a = np.repeat([1, 0], 60), rng.normal(size=120) + np.repeat([1, 0], 60)
+    b = a + rng.normal(size=120)
+    many = np.repeat(np.arange(120), 5)
+    once, often = auc_estimate(y, a), auc_estimate(y[many], a[many], groups=many)
+    assert (often.low, often.high) == pytest.approx((once.low, once.high), abs=0.01)
+    assert any("60 positive" in note or "300 positive" in note for note in often.notes)
+    single = compare_auc(y, a, b)
+    assert compare_auc(y[many], a[many], b[many], groups=many).std_error == pytest.approx(
+        single.std_error, rel=0.02
+    )

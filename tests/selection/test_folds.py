@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from pnuauc.core.basis import IdentityBasis, MultiscaleBasis
 from pnuauc.selection import FoldedRows, TrainedGrid, deal_folds
@@ -316,3 +317,29 @@ def test_a_basis_of_one_column():
     basis = IdentityBasis().fit(X)
     for model in grid_of(X, folds, "PNU", basis).choose().fold_models():
         np.testing.assert_array_equal(np.argsort(model.score(X)), np.argsort(X[:, 0]))
+
+
+def test_groups_stay_in_one_fold_whatever_their_roles_and_splitters_refuse_by_role():
+    rng = np.random.default_rng(0)
+    roles = np.repeat([1, 0, -1], [20, 30, 100])
+    groups = rng.integers(0, 40, 150)
+    rows = {
+        letter: np.flatnonzero(roles == code)
+        for letter, code in zip("PNU", (1, 0, -1), strict=True)
+    }
+    folds = deal_folds(rows, 5, random_state=0, groups=groups)
+    for train, held in folds.splits:
+        assert not set(groups[train]) & set(groups[held])
+        assert {1, 0} <= set(roles[held])
+    labels = np.where(roles < 0, np.nan, roles)
+    X = np.zeros((150, 1))
+    with pytest.raises(ValueError, match="no positive row to train on"):
+        deal_folds(rows, KFold(5), X, labels)
+    shuffled = rng.permutation(150)
+    rows = {
+        letter: np.flatnonzero(roles[shuffled] == c)
+        for letter, c in zip("PNU", (1, 0, -1), strict=True)
+    }
+    with pytest.raises(ValueError, match="as TimeSeriesSplit does"):
+        deal_folds(rows, TimeSeriesSplit(3), X, labels[shuffled])
+    assert deal_folds(rows, GroupKFold(4), X, labels[shuffled], groups=groups).n_folds == 4

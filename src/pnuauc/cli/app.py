@@ -21,6 +21,7 @@ from pnuauc.cli.options import (
     DropOption,
     Engine,
     File,
+    GroupOption,
     JobsOption,
     JsonOption,
     LabelOption,
@@ -287,6 +288,11 @@ def evaluate(
         Many, first_option("--score", "-s", help="Score column; several are compared.")
     ] = None,
     label: LabelOption = "label",
+    id_: Annotated[
+        Many,
+        first_option("--id", help="Join the files by this column, instead of one below the other."),
+    ] = None,
+    group: GroupOption = None,
     prior: PriorOption = None,
     codes: Codes,
     method: Annotated[
@@ -309,7 +315,9 @@ def evaluate(
         Voice.of(printed),
         table,
         label,
-        score or ["score"],
+        score or [],
+        ids=id_ or (),
+        groups=group or (),
         codes=codes.read(),
         prior=parse_prior(prior),
         estimate_prior=prior is not None,

@@ -56,6 +56,7 @@ _HINTS = {
     "cells": "Use --decimal, --date-format or --categorical to have cells read differently.",
     "drop": "Use --drop to leave a column out.",
     "output": "Use -o to name another file.",
+    "groups": "Use --group to name the column of groups, or --group none if there are none.",
     "relabel": "Use --relabel to replace earlier decisions.",
     "max_unlabeled": "Use --max-unlabeled to draw more of them, or all.",
 }
@@ -91,6 +92,9 @@ def hints_for(findings: dict[str, Any]) -> list[str]:
         topics.append("sampling")
     if findings.get("leaks"):
         topics.append("drop")
+    found = findings.get("groups")
+    if findings.get("suspected") or (found and found["columns"] == findings["table"]["ids"]):
+        topics.append("groups")
     drawn = (findings.get("settings") or {}).get("max_unlabeled", "all")
     if drawn != "all" and findings["labels"]["unlabeled"] > drawn:
         topics.append("max_unlabeled")

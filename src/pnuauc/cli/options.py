@@ -102,6 +102,14 @@ BeliefOption = Annotated[
     ),
 ]
 DropOption = Annotated[Many, first_option("--drop", help="Column to leave out (repeatable).")]
+GroupOption = Annotated[
+    Many,
+    first_option(
+        "--group",
+        help="Column whose rows of one value belong together, such as customer (repeatable); "
+        "none: rows of one id do not.",
+    ),
+]
 CategoricalOption = Annotated[
     Many,
     reading_option(
@@ -161,6 +169,13 @@ class Columns:
         None
     )
     drop: DropOption = None
+    group: GroupOption = None
+    time: Annotated[
+        Text,
+        first_option(
+            "--time", help="Column of dates or numbers: judge later rows by earlier ones."
+        ),
+    ] = None
     categorical: CategoricalOption = None
     embedding: Annotated[
         Many,
@@ -192,6 +207,8 @@ class Columns:
             self.decimal,
             self._date_formats(),
             tuple(self.embedding or ()),
+            tuple(self.group or ()),
+            self.time,
         )
 
     def _date_formats(self) -> Any:

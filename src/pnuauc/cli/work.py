@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,12 @@ from pnuauc.cli.files import (
 )
 from pnuauc.cli.options import Engine
 from pnuauc.exceptions import InputError, ModelFileError
+from pnuauc.io.cells import as_typed, is_number, tidy
 from pnuauc.io.columns import cells_of
 from pnuauc.io.formats import FORMATS, spooled
 from pnuauc.io.readers import ReadOptions, column_names, detect_format, read_cells
 from pnuauc.io.write import (
+    RUN_COLUMN,
     SIGN,
     as_utf8,
     atomic_file,
@@ -100,7 +102,8 @@ def fit_file(
     report_path = report or model_path.with_suffix(".html")
     numbers_path = report_path.with_suffix(".json")
     review_path = report_path.with_suffix(".review.csv")
-    outputs = [report_path, numbers_path, review_path, model_path]  # the model last
+    held_path = model_path.with_suffix(".heldout.csv")
+    outputs = [report_path, numbers_path, review_path, held_path, model_path]  # the model last
     inputs = list(given.paths)
 
     def check() -> None:
@@ -120,13 +123,16 @@ def fit_file(
     # first, where a reader of the file's beginning finds it
     findings = {"run": new_run_id(), **study.findings}
     study.model.card["run"] = findings["run"]
-    names = ("report", "numbers", "review", "model")
+    names = ("report", "numbers", "review", "held_out", "model")
     findings["files"] = dict(zip(names, map(str, outputs), strict=True))
     with written_together(outputs, recheck=check) as files:
-        report_file, numbers_file, review_file, model_file = files
+        report_file, numbers_file, review_file, held_file, model_file = files
         report_file.write(as_utf8(to_html(findings)))
         numbers_file.write(as_utf8(to_json(findings)))
         review_file.write(as_utf8(review_csv(findings["top"], findings["run"])))
+        signed = [findings["run"]] * study.held_out.num_rows
+        held = study.held_out.append_column(RUN_COLUMN, [need("pyarrow").array(signed, "string")])
+        need("pyarrow.csv").write_csv(held, held_file)
         write_model(study.model, model_file)
     _tell_fit(voice, findings)
     return findings
@@ -144,6 +150,7 @@ def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
         [
             ("Model", files["model"]),
             ("Report", f"{files['report']} (open it in a browser)"),
+            ("Held-out scores", files["held_out"]),
             ("To review", f"{files['review']} ({len(findings['top']['rows'])} rows)"),
         ]
     )
@@ -158,14 +165,18 @@ def evaluate_file(
     *,
     reading: ReadOptions,
     engine: Engine | None = None,
+    ids: Sequence[str] = (),
     **settings: Any,
 ) -> dict[str, Any]:
     """``pnuauc evaluate``, with the settings of :func:`evaluate_table`."""
     given = given_tables(table, reading)
-    with (
-        progress_bar("Evaluate", voice.shows_progress) as bar,
-        given.opened(meter=RowMeter(bar), engine=engine) as data,
-    ):
+    with ExitStack() as stack:
+        if ids and len(given.paths) > 1:
+            data, scores = _joined(voice, given, label, scores, ids)
+        else:
+            bar = stack.enter_context(progress_bar("Evaluate", voice.shows_progress))
+            data = stack.enter_context(given.opened(meter=RowMeter(bar), engine=engine))
+            scores = scores or ["score"]
         if isinstance(data, tuple):
             raise InputError(f"'{given.first}' is a LIBSVM file, which has no score columns.")
         found = evaluate_table(data, label, scores, **settings)
@@ -182,6 +193,44 @@ def evaluate_file(
     _tell_comparisons(voice, found["comparisons"])
     voice.data(found)
     return found
+
+
+def _joined(
+    voice: Voice, given: GivenTable, label: str, scores: list[str], ids: Sequence[str]
+) -> tuple[Any, list[str]]:
+    """Rows of several files with the same ids, and the score columns of all of them."""
+    whole: Any = None
+    columns: list[str] = []
+    for path in given.paths:
+        table = read_cells(path, given.reading)
+        lacking = [name for name in ids if name not in table.column_names]
+        if lacking:
+            raise InputError(f"'{path}' has no column '{lacking[0]}' to join by.")
+        keys = [tidy(table.column(name).cast("string")) for name in ids]
+        for name, values in zip(ids, keys, strict=True):
+            table = table.set_column(table.column_names.index(name), name, values)
+        if table.group_by(list(ids)).aggregate([]).num_rows < table.num_rows:
+            raise InputError(f"'{path}' has several rows of one id; rows cannot be joined.")
+        others = [n for n in table.column_names if n not in ids]
+        own = [n for n in others if n in scores] if scores else _score_columns(table, others, label)
+        taken: list[str] = [] if whole is None else whole.column_names
+        names = {n: f"{n} ({path.stem})" if n in taken else n for n in own}
+        kept = [*ids, *own, *(n for n in others if n == label and n not in taken)]
+        part = table.select(kept).rename_columns([names.get(n, n) for n in kept])
+        columns += names.values()
+        whole = part if whole is None else whole.join(part, list(ids), join_type="inner")
+    assert whole is not None
+    if not whole.num_rows:
+        raise InputError("No id is in all of these files.")
+    voice.remark(f"{whole.num_rows:,} rows are in all {len(given.paths)} files.")
+    return whole, columns
+
+
+def _score_columns(table: Any, names: Sequence[str], label: str) -> list[str]:
+    """``score`` if there is one, else every column of numbers but the label."""
+    if "score" in names:
+        return ["score"]
+    return [n for n in names if n != label and is_number(as_typed(table.column(n)).type)]
 
 
 def _tell_scores(voice: Voice, name: str, result: dict[str, Any]) -> None:
@@ -411,7 +460,9 @@ def inspect_model(voice: Voice, path: Path) -> None:
 
 def _mixture(path: Path, model: TableModel) -> list[str]:
     """Names the files beside a model that another run of ``pnuauc fit`` wrote."""
-    beside = [path.with_suffix(ending) for ending in (".html", ".json", ".review.csv")]
+    beside = [
+        path.with_suffix(ending) for ending in (".html", ".json", ".review.csv", ".heldout.csv")
+    ]
     others = [p for p in beside if run_id_of(p) not in (None, model.card.get("run"))]
     if not others:
         return []
@@ -546,10 +597,11 @@ def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, targe
             f"{spell_differences(summary.different)}. Scores may be wrong; --strict refuses such "
             "tables."
         )
-    if fitted.card.get("label") in summary.kept:
+    if summary.n_seen:
         voice.remark(
-            "The table holds labels: an AUC of rows that the model was fitted on is too high "
-            "(the honest one is in the model's report)."
+            f"{summary.n_seen:,} rows were labelled when the model was fitted (column seen): their "
+            "score knows the label, so an AUC of them is too high. Held-out scores of them are in "
+            "the file .heldout.csv beside the model; probabilities are from there."
         )
     written = "" if summary.n_written == summary.n_rows else f", {summary.n_written:,} written"
     voice.say(

@@ -22,7 +22,7 @@ from pnuauc.committee.members import MEMBERS, Member, Situation, Training, fit_r
 from pnuauc.committee.models import Committee, Part, Seat, score_parts
 from pnuauc.committee.views import DenseView, Look, fit_view
 from pnuauc.committee.words import name_words
-from pnuauc.core.rows import RowsElsewhere, group_numbers, row_groups
+from pnuauc.core.rows import RowsElsewhere, group_numbers
 from pnuauc.estimators import AUCScoreMixin, choose_risk, label_codes
 from pnuauc.evaluation.heldout import Difference
 from pnuauc.io.encode import TableEncoder, encode_views, grouped_columns
@@ -364,7 +364,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         y : array-like, shape (n,)
         groups : array-like, shape (n,), optional
             Rows of one group (customer, patient) never stand on both sides of a split, and count
-            as one row in every interval.
+            for less than as many independent rows, the more alike their held-out scores are.
         sample_weight : array-like, shape (n,), optional
             1 / odds of having been labelled; for labelled rows that were picked by known odds.
             What is stated rests on them; the members are trained without.
@@ -405,9 +405,8 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             others = fit_rivals(training) if self.rivals and self.cv else {}
         self.held_out_, apart = None, None
         if self.cv:
-            alike = row_groups(X) if groups is None else groups
             columns = [*folds, *others.values()]
-            self.held_out_ = cross_scores(training, columns, groups=alike, weights=sample_weight)
+            self.held_out_ = cross_scores(training, columns, groups=groups, weights=sample_weight)
         weights, self.learned_weights_ = weigh(members, self.held_out_, situation)
         if self.held_out_ is not None:
             apart = weigh_apart(members, self.held_out_, situation)

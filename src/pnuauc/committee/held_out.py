@@ -14,6 +14,7 @@ from pnuauc._utils.arrays import Floats, Indices
 from pnuauc.committee.members import Member, Situation, Training
 from pnuauc.committee.models import Part, score_parts
 from pnuauc.committee.views import Look, View
+from pnuauc.core.rows import row_groups
 from pnuauc.evaluation.heldout import HeldOut, row_worth, standardize
 from pnuauc.tuning import COMMITTEE
 
@@ -43,7 +44,7 @@ def cross_scores(
     training: Training,
     folds: list[list[Any]],
     *,
-    groups: Indices,
+    groups: Indices | None = None,
     weights: Floats | None = None,
     max_reference: int = 2000,
 ) -> HeldOut:
@@ -53,15 +54,17 @@ def cross_scores(
     ----------
     training : Training
     folds : for each member a list of its parts without each fold
-    groups : ndarray of int, shape (n,), of all rows
+    groups : ndarray of int, shape (n,), optional
+        Of all rows; None: identical rows belong together.
     weights : ndarray, shape (n,), optional
         1 / odds of having been labelled.
     max_reference : unlabelled rows of each fold at most
 
     With both classes labelled, no member has an unlabelled row for a negative, and each fold's
     models score unlabelled rows of all folds to count places among; else those of the fold itself,
-    and places are counted among the rows of all folds so scored. Without unlabelled rows the
-    labelled ones take their place.
+    and places are counted among the rows of all folds so scored. So it is, too, where groups hold
+    both labelled and unlabelled rows: models know the latter from the former. Without unlabelled
+    rows the labelled ones take their place.
     """
     rows_of = training.folds.rows
     both = "P" in rows_of and "N" in rows_of
@@ -71,7 +74,11 @@ def cross_scores(
     if not drawn:
         lists = [part for role in "PN" for part in rows_of.get(role, [])[:n_folds]]
         every = np.concatenate(lists)
+    if groups is not None and drawn:
+        known = np.concatenate([part for role in "PN" for part in rows_of.get(role, [])])
+        both = both and not np.isin(groups[every], groups[known]).any()
     every = _thinned(every, max_reference)
+    alike = row_groups(training.look.raw) if groups is None else groups
     number, codes, scores, fold, reference, models = [], [], [], [], [], []
     for k in range(n_folds):
         held = {role: rows_of[role][k] for role in "PN" if role in rows_of}
@@ -79,27 +86,28 @@ def cross_scores(
         others = every if both else own
         parts = [member[k] for member in folds]
         raw = FoldModels(training.look.view, parts, np.zeros(len(parts)), np.ones(len(parts)))
-        values = raw.score_look(training.look.take(np.concatenate([*held.values(), own, others])))
+        found = raw.score_look(training.look.take(np.concatenate([*held.values(), own, others])))
         n_own = sum(map(len, held.values())) + len(own)
-        center, spread = standardize(values[n_own:] if len(others) else values)
-        values = (values - center) / spread
+        center, spread = standardize(found[n_own:] if len(others) else found)
+        found = (found - center) / spread
         number += [*held.values(), own]
         codes += [np.full(len(index), int(role == "P")) for role, index in held.items()]
         codes.append(np.full(len(own), -1))
-        scores.append(values[:n_own])
+        scores.append(found[:n_own])
         fold.append(np.full(n_own, k))
-        reference.append(values[n_own:])
+        reference.append(found[n_own:])
         models.append(FoldModels(training.look.view, parts, center, spread))
     rows, roles = np.concatenate(number), np.concatenate(codes).astype(np.int8)
+    values = np.concatenate(scores)
     return HeldOut(
         rows,
         roles,
         np.concatenate(fold),
-        np.concatenate(scores),
+        values,
         reference,
         not both,
-        row_worth(roles, groups[rows], None if weights is None else weights[rows]),
-        groups[rows],
+        row_worth(roles, alike[rows], values, None if weights is None else weights[rows]),
+        alike[rows],
         models,
     )
 

@@ -27,8 +27,11 @@ __all__ = [
     "SINGLES",
     "PairShares",
     "ScoreCounts",
+    "alikeness",
     "check_scores",
+    "clustered",
     "count_cells",
+    "design_effect",
     "moments_of",
     "pairs_won",
     "placements",
@@ -244,13 +247,13 @@ class PairShares:
         Pair means; NaN where a role has no rows.
     by_role : ndarray, shape (3, 3, 3)
         ``by_role[r]`` is role r's (P, N, U) part of the covariance matrix of ``raw``.
-    n : tuple of int
-        Rows of P, N and U.
+    n : tuple of float
+        Rows of P, N and U; of rows that belong together as many as they count for.
     """
 
     raw: Floats
     by_role: Floats
-    n: tuple[int, int, int]
+    n: tuple[float, float, float]
 
 
 def placements(role: Counts) -> Floats:
@@ -326,3 +329,44 @@ def raw_to_auc(prior: float | Floats | None) -> tuple[Floats, Floats]:
         [np.zeros(t.shape), 0.5 * below / (1.0 - below), 0.5 * (1.0 - above) / above], axis=-1
     )
     return slope, offset
+
+
+# Rows that belong together count for less.
+
+
+def alikeness(values: Floats, groups: Any) -> float:
+    """Correlation of two rows of one group, from 0 to 1; one error above its estimate.
+
+    The intraclass correlation of ranks by analysis of variance. m rows of a group count as
+    m / (1 + rho (m - 1)) independent ones. Too high a rho gives wide intervals, too low a one wrong
+    ones, and few groups tell little: hence its standard error (Fisher 1925) is added.
+    """
+    _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    n, k = len(number), len(sizes)
+    if n == k or k < 2:
+        return 1.0
+    ranks = np.argsort(np.argsort(values, kind="stable")).astype(float)
+    _, tied = np.unique(values, return_inverse=True)
+    ranks = (np.bincount(tied, ranks) / np.bincount(tied))[tied]
+    means = np.bincount(number, ranks) / sizes
+    within = float(((ranks - means[number]) ** 2).sum()) / (n - k)
+    between = float((sizes * (means - ranks.mean()) ** 2).sum()) / (k - 1)
+    usual = (n - float((sizes**2).sum()) / n) / (k - 1)  # rows of a group
+    total = between + (usual - 1.0) * within
+    rho = float(np.clip((between - within) / total, 0.0, 1.0)) if total > 0 else 1.0
+    spread = 2.0 / (max(usual, 1.5) * (max(usual, 1.5) - 1.0) * (k - 1))
+    return min(rho + (1.0 - rho) * (1.0 + (usual - 1.0) * rho) * float(np.sqrt(spread)), 1.0)
+
+
+def design_effect(values: Floats, groups: Any) -> float:
+    """How many rows count as one: 1 + rho (sum m^2 / sum m - 1) over groups of m rows."""
+    sizes = np.unique(groups, return_counts=True)[1]
+    usual = float((sizes**2).sum() / max(sizes.sum(), 1))
+    return 1.0 + alikeness(values, groups) * (usual - 1.0) if usual > 1.0 else 1.0
+
+
+def clustered(moments: PairShares, effects: Any) -> PairShares:
+    """The same with rows of P, N and U that count for 1 / ``effects`` each."""
+    factor = np.asarray(effects, dtype=float)
+    n = tuple(float(rows / d) for rows, d in zip(moments.n, factor, strict=True))
+    return PairShares(moments.raw, moments.by_role * factor[:, None, None], (n[0], n[1], n[2]))

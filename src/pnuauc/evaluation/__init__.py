@@ -24,6 +24,7 @@ from pnuauc.evaluation.sklearn_tools import (
     AUCScorer,
     RoleStratifiedKFold,
     RoleStratifiedShuffleSplit,
+    cross_fit_auc,
     held_out_scores,
     make_auc_scorer,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "auc_from_counts",
     "breaking_odds",
     "compare_auc",
+    "cross_fit_auc",
     "held_out_scores",
     "make_auc_scorer",
     "odds_bounds",

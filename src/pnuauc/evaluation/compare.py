@@ -34,6 +34,7 @@ from pnuauc.evaluation.estimate import (
     METHODS,
     PAIRS,
     choose_method,
+    design_effects,
     named_weights,
     usable_nodes,
     weigh,
@@ -88,6 +89,7 @@ def compare_auc(
     level: float = 0.95,
     *,
     prior_level: float = 0.95,
+    groups: Any = None,
     **label_codes: Any,
 ) -> AUCComparison:
     """AUC(a) - AUC(b), paired: projections are subtracted row by row before their variance.
@@ -98,7 +100,7 @@ def compare_auc(
 
     Parameters
     ----------
-    y, prior, method, level, prior_level, **label_codes
+    y, prior, method, level, prior_level, groups, **label_codes
         As in :func:`pnuauc.metrics.auc_estimate`; ``prior`` is the share of positives inside U.
     scores_a, scores_b : array-like, shape (n,)
 
@@ -119,7 +121,14 @@ def compare_auc(
     unlabeled = roles.codes == UNLABELED
     labeled = LabeledPairs(roles.take(~unlabeled), a[~unlabeled], b[~unlabeled])
     counted = labeled.count(a[unlabeled], b[unlabeled])
-    return compare_counted(labeled, counted, prior, method, level, prior_level=prior_level)
+    effects = (
+        None
+        if groups is None
+        else design_effects(roles, stats.rankdata(a) - stats.rankdata(b), groups)
+    )
+    return compare_counted(
+        labeled, counted, prior, method, level, prior_level=prior_level, design_effects=effects
+    )
 
 
 def compare_counted(
@@ -130,14 +139,19 @@ def compare_counted(
     level: float = 0.95,
     *,
     prior_level: float = 0.95,
+    design_effects: tuple[float, float, float] | None = None,
 ) -> AUCComparison:
     """As :func:`compare_auc`, from labelled rows and the merged counts of the unlabelled ones."""
     check_level(level)
     known = known_prior(prior, prior_level)
     n = (labeled.roles.n_positive, labeled.roles.n_negative, int(counted.spread.n))
     method, notes = _choose(method, n, known)
+    rows: tuple[float, ...] = n
     base = method.removesuffix("_raw")
     by_role, raw_a, raw_b = _paired(labeled, counted)
+    if design_effects is not None:
+        by_role = by_role * np.array(design_effects)[:, None, None]
+        rows = tuple(count / d for count, d in zip(n, design_effects, strict=True))
     if base == "combined":
         weights, note = _common_weights(labeled, counted, known, by_role)
         notes.append(note)
@@ -154,7 +168,7 @@ def compare_counted(
     scatter = float(np.sqrt(mass @ (per_prior - mass @ per_prior) ** 2))
     totals = [_on_average(method, weights, raw, shares, mass) for raw in (raw_a, raw_b)]
     unbiased = float(mass @ per_prior)
-    return _result(unbiased, totals, parts, n, scatter, level, method, weights, notes)
+    return _result(unbiased, totals, parts, rows, scatter, level, method, weights, notes)
 
 
 def holm(p_values: ArrayLike) -> Floats:
@@ -220,7 +234,7 @@ def _on_average(method: str, weights: Floats, raw: Floats, shares: Floats, mass:
 
 
 def _choose(
-    method: str, n: tuple[int, int, int], prior: ClassPrior | None
+    method: str, n: tuple[float, float, float], prior: ClassPrior | None
 ) -> tuple[str, list[str]]:
     """As for one model, except that PU and NU are compared on the raw scale without a prior."""
     if prior is None and method in {"auto", "pu", "nu"} and method in METHODS:
@@ -348,7 +362,7 @@ def _result(
     unbiased: float,
     totals: list[float],
     parts: Floats,
-    n: tuple[int, int, int],
+    n: tuple[float, ...],
     prior_part: float,
     level: float,
     method: str,

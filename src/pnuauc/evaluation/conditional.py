@@ -48,7 +48,7 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def satterthwaite(parts: Floats, n: tuple[int, int, int]) -> float:
+def satterthwaite(parts: Floats, n: tuple[float, ...]) -> float:
     """Degrees of freedom (sum v_r)^2 / sum v_r^2 / (n_r - 1) of a variance summed over roles.
 
     A role of one row carries an upper bound instead of an estimate and counts as known.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
+from sklearn.utils import check_consistent_length
 
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable
@@ -17,11 +18,15 @@ from pnuauc.core.ranks import (
     SINGLES,
     PairShares,
     ScoreCounts,
+    check_scores,
+    clustered,
+    design_effect,
     moments_of,
     placements,
     raw_to_auc,
     role_covariance,
 )
+from pnuauc.core.rows import group_numbers
 from pnuauc.evaluation.conditional import (
     REFUTED,
     check_level,
@@ -31,7 +36,7 @@ from pnuauc.evaluation.conditional import (
     mixture_limits,
 )
 from pnuauc.exceptions import MissingRoleError, PriorRefutedError
-from pnuauc.labels import ROLES
+from pnuauc.labels import ROLES, Roles, read_roles
 from pnuauc.prior import ClassPrior
 
 __all__ = [
@@ -42,6 +47,7 @@ __all__ = [
     "auc_estimate",
     "auc_from_counts",
     "combination_weights",
+    "design_effects",
     "named_weights",
     "planned_covariance",
     "steadied_covariance",
@@ -244,6 +250,7 @@ def auc_estimate(
     *,
     prior_level: float = 0.95,
     variance_factor: float = 1.0,
+    groups: Any = None,
     **label_codes: Any,
 ) -> AUCEstimate:
     """AUC = P(score of a positive > score of a negative) + P(tie)/2, from what is labelled.
@@ -282,8 +289,10 @@ def auc_estimate(
     prior_level : float
         Confidence of ``prior`` when it is an interval.
     variance_factor : float
-        Raises the variance for scores that are less than independent: scores of refits, rows that
-        occur several times.
+        Raises the variance for scores that are less than independent, such as scores of refits.
+    groups : array-like, shape (n,), optional
+        Rows of one group (customer, patient) are not independent: they count for fewer, the more
+        alike their scores are, and a note says for how many.
     **label_codes
         ``positive_label``, ``negative_label``, ``unlabeled_label`` as in
         :func:`pnuauc.labels.read_roles`.
@@ -305,10 +314,28 @@ def auc_estimate(
     >>> result.method, round(result.value, 4)
     ('pu', 0.9167)
     """
-    counts = ScoreCounts.from_rows(y, scores, **label_codes)
+    roles = read_roles(y, **label_codes)
+    values = check_scores(scores, len(roles))
     return auc_from_counts(
-        counts, prior, method, level, prior_level=prior_level, variance_factor=variance_factor
+        ScoreCounts.from_roles(roles, values),
+        prior,
+        method,
+        level,
+        prior_level=prior_level,
+        variance_factor=variance_factor,
+        design_effects=None if groups is None else design_effects(roles, values, groups),
     )
+
+
+def design_effects(roles: Roles, values: Floats, groups: Any) -> tuple[float, float, float]:
+    """How many rows of P, N and U count as one, of scores of shape (n,)."""
+    number = group_numbers(groups)
+    check_consistent_length(values, number)
+    p, n, u = (
+        design_effect(values[rows], number[rows]) if len(rows) else 1.0
+        for rows in (roles.positive, roles.negative, roles.unlabeled)
+    )
+    return p, n, u
 
 
 def auc_from_counts(
@@ -319,14 +346,21 @@ def auc_from_counts(
     *,
     prior_level: float = 0.95,
     variance_factor: float = 1.0,
+    design_effects: tuple[float, float, float] | None = None,
 ) -> AUCEstimate:
-    """As :func:`auc_estimate`, from the merged counts of blocks or shards; the same digits."""
+    """As :func:`auc_estimate`, from the merged counts of blocks or shards; the same digits.
+
+    ``design_effects`` say how many rows of P, N and U count as one.
+    """
     check_level(level)
     if not variance_factor >= 1.0:
         raise ValueError(f"variance_factor must be at least 1, got {variance_factor}.")
     known = known_prior(prior, prior_level)
     moments = moments_of(counts)
     chosen, notes = choose_method(method, moments.n, known)
+    if design_effects is not None:
+        moments = clustered(moments, design_effects)
+        notes.append(_worth(counts, moments.n))
     ask = _Question(counts, moments, known, level, variance_factor)
     if len(counts.anchors) == 1 and not counts.unlabeled[[0, 2]].any():
         return _undecided(ask, chosen, notes)
@@ -336,6 +370,16 @@ def auc_from_counts(
     if chosen.endswith("_raw"):
         return _raw(ask, chosen, notes)
     return _estimate(ask, chosen, np.eye(3)[SINGLES.index(chosen)], notes)
+
+
+def _worth(counts: ScoreCounts, worth: tuple[float, float, float]) -> str:
+    rows = counts.n_positive, counts.n_negative, counts.n_unlabeled
+    said = [
+        f"{n:,} {role.word} rows as {w:,.0f}"
+        for role, n, w in zip(ROLES, rows, worth, strict=True)
+        if n
+    ]
+    return f"Rows of one group are alike: {', '.join(said)} independent ones."
 
 
 def unbiased_auc(counts: ScoreCounts, prior: Any = None, method: str = "auto") -> float:
@@ -367,7 +411,7 @@ def check_method(method: str) -> None:
 
 
 def choose_method(
-    method: str, n: tuple[int, int, int], prior: ClassPrior | None
+    method: str, n: tuple[float, float, float], prior: ClassPrior | None
 ) -> tuple[str, list[str]]:
     """The method that will be used, and why, or an error that names what is missing."""
     check_method(method)
@@ -402,7 +446,7 @@ def choose_method(
     return method, notes
 
 
-def _size_notes(method: str, n: tuple[int, int, int]) -> list[str]:
+def _size_notes(method: str, n: tuple[float, float, float]) -> list[str]:
     used = {0, 1, 2} if method == "combined" else set(PAIRS[method.removesuffix("_raw")])
     notes = []
     for role in sorted(used):
@@ -412,7 +456,9 @@ def _size_notes(method: str, n: tuple[int, int, int]) -> list[str]:
                 "one is used."
             )
         elif n[role] < 10:
-            notes.append(f"Only {n[role]} {ROLES[role].word} rows: read the interval with care.")
+            notes.append(
+                f"Only {n[role]:.0f} {ROLES[role].word} rows: read the interval with care."
+            )
     return notes
 
 
@@ -459,9 +505,9 @@ def _raw(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
         found,
         method=method,
         weights={name: 1.0},
-        n_positive=n[0],
-        n_negative=n[1],
-        n_unlabeled=n[2],
+        n_positive=ask.counts.n_positive,
+        n_negative=ask.counts.n_negative,
+        n_unlabeled=ask.counts.n_unlabeled,
     )
 
 
@@ -610,7 +656,7 @@ def _result(
             f"The unbiased estimate is {value:.3f}; the nearest AUC is {inside:.0f}. Check the "
             "prior if this is far outside."
         )
-    n = ask.moments.n
+    n = ask.counts.n_positive, ask.counts.n_negative, ask.counts.n_unlabeled
     return AUCEstimate(
         value=inside,
         std_error=float(np.sqrt(max(variance, 0.0))),

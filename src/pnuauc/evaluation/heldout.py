@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from pnuauc._utils.arrays import Floats, Indices
+from pnuauc.core.ranks import alikeness
 from pnuauc.evaluation.posterior import Posterior, place_scores
 from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.tuning import POSTERIOR
 
-__all__ = ["Difference", "HeldOut", "cross_fit", "row_worth", "standardize"]
+__all__ = ["Difference", "HeldOut", "cross_fit", "raw_scores", "row_worth", "standardize"]
 
 
 @dataclass(frozen=True)
@@ -164,44 +166,45 @@ class HeldOut:
 
     def _contrast(self, values: Floats, share: float | None) -> tuple[float, float]:
         """Mean over positives less mean over negatives, on the scale of the AUC, and variance."""
-        found = []
+        total, parts, classes = 0.0, np.zeros(len(values)), []
         for code in (1, 0):
-            own = self.codes == code
-            if own.any():
-                sign = 1.0 if code else -1.0
-                mean, variance = _clustered(values[own], self.worth[own], self.groups[own])
-                found.append((sign * mean, variance, code))
+            own = np.flatnonzero(self.codes == code)
+            if not len(own):
+                continue
+            classes.append(code)
+            weight = (1.0 if code else -1.0) * self.worth[own] / self.worth[own].sum()
+            mean = float(np.abs(weight) @ values[own])
+            n = len(np.unique(self.groups[own]))
+            total += float(weight @ values[own])
+            parts[own] = weight * (values[own] - mean) * np.sqrt(n / max(n - 1, 1))
+        # groups are the independent units, also where one holds rows of both classes
+        variance = float(
+            (np.bincount(np.unique(self.groups, return_inverse=True)[1], parts) ** 2).sum()
+        )
         scale = 1.0
-        if len(found) == 1 and share is not None:
+        if len(classes) == 1 and share is not None:
             # mean places: (1 - t) AUC + t / 2 of positives, 1 - t AUC - (1 - t) / 2 of negatives
-            scale = 1.0 / max(1.0 - share if found[0][2] else share, 1e-3)
-        mean = scale * sum(f[0] for f in found)
-        return float(mean), float(scale**2 * sum(f[1] for f in found))
+            scale = 1.0 / max(1.0 - share if classes[0] else share, 1e-3)
+        return scale * total, scale**2 * variance
 
 
-def _clustered(values: Floats, worth: Floats, groups: Indices) -> tuple[float, float]:
-    """Weighted mean, and its variance with groups as the independent units."""
-    weight = worth / worth.sum()
-    mean = float(weight @ values)
-    _, group = np.unique(groups, return_inverse=True)
-    sums = np.bincount(group, weight * (values - mean))
-    n = len(sums)
-    return mean, float((sums**2).sum()) * n / max(n - 1, 1)
-
-
-def row_worth(codes: NDArray[np.int8], groups: Indices, weights: Floats | None = None) -> Floats:
+def row_worth(
+    codes: NDArray[np.int8], groups: Indices, scores: Floats, weights: Floats | None = None
+) -> Floats:
     """How many rows each labelled row counts as, shape (m,).
 
-    Rows of one class and one group share one row. Weights (1 / odds of having been labelled) are
-    scaled within a class to the number of rows that they are worth, (sum v)^2 / sum v^2 (Kish).
+    A row of m in one class and group counts as 1 / (1 + rho (m - 1)) rows, rho how alike the mean
+    held-out ``scores``, shape (m, n_models), of such rows are; copies count as one row. Weights
+    (1 / odds of having been labelled) are scaled within a class to the number of rows that they are
+    worth, (sum v)^2 / sum v^2 (Kish).
     """
-    worth = np.ones(len(codes))
+    worth, mean = np.ones(len(codes)), scores.mean(axis=1)
     for code in (1, 0):
         own = np.flatnonzero(codes == code)
         if not len(own):
             continue
-        sizes = np.unique(groups[own], return_inverse=True, return_counts=True)
-        worth[own] = 1.0 / sizes[2][sizes[1]]
+        _, number, sizes = np.unique(groups[own], return_inverse=True, return_counts=True)
+        worth[own] = 1.0 / (1.0 + alikeness(mean[own], number) * (sizes[number] - 1.0))
         if weights is not None:
             v = weights[own]
             worth[own] *= v * v.sum() / max(float((v**2).sum()), 1e-300)
@@ -239,6 +242,7 @@ def raw_scores(model: Any, X: Any) -> Floats:
         found = np.asarray(model.decision_function(X), dtype=np.float64)
         return found if found.ndim == 1 else found[:, -1]
     chances = np.asarray(model.predict_proba(X), dtype=np.float64)
+    # a model that was given labels 1, 0 and -1 as three classes still ranks positives by theirs
     classes = list(getattr(model, "classes_", range(chances.shape[1])))
     return chances[:, classes.index(1) if 1 in classes else -1]
 
@@ -247,14 +251,13 @@ def cross_fit(
     models: Sequence[Any],
     X: Any,
     roles: Roles,
-    folds: dict[str, list[Indices]],
-    n_folds: int,
+    splits: Sequence[tuple[Indices, Indices]],
     *,
     groups: Indices | None = None,
     weights: Floats | None = None,
     max_reference: int = 5000,
 ) -> HeldOut:
-    """Refit each model without each fold and score the fold: one column a model.
+    """Refit each model on the first part of each split and score the second: one column a model.
 
     Parameters
     ----------
@@ -262,36 +265,35 @@ def cross_fit(
         wrapped by the caller.
     X : ndarray or CSR matrix, shape (n, d)
     roles : Roles, of length n
-    folds : role letter -> row numbers of each fold, as :class:`pnuauc.selection.FoldedRows` has
-        them; lists beyond ``n_folds`` are never held out
+    splits : (rows to train on, rows to score), no row scored twice
+    groups : ndarray of int, shape (n,), optional
+        Rows that are not independent; the splits keep them together already.
     """
     groups = np.arange(len(roles)) if groups is None else groups
-    rows, fold, scores, reference, refits = [], [], [], [], []
-    for k in range(n_folds):
-        held = np.concatenate([folds[role][k] for role in "PNU" if role in folds])
-        lists = [part for role in folds for j, part in enumerate(folds[role]) if j != k]
-        train = np.sort(np.concatenate(lists))
-        fitted = [clone(m).fit(X[train], roles.take(train)) for m in models]
-        values = np.column_stack([raw_scores(m, X[held]) for m in fitted])
+    fold, scores, reference, refits = [], [], [], []
+    for k, (train, held) in enumerate(splits):
+        fitted = [clone(m).fit(_safe_indexing(X, train), roles.take(train)) for m in models]
+        values = np.column_stack([raw_scores(m, _safe_indexing(X, held)) for m in fitted])
         own = roles.codes[held] == -1
         center, spread = standardize(values[own] if own.any() else values)
         values = (values - center) / spread
-        rows.append(held)
         fold.append(np.full(len(held), k))
         scores.append(values)
         reference.append((values[own] if own.any() else values)[:max_reference])
         refits.append(
             [_Refit(m, center[j : j + 1], spread[j : j + 1]) for j, m in enumerate(fitted)]
         )
-    number, codes = np.concatenate(rows), roles.codes[np.concatenate(rows)]
+    number = np.concatenate([held for _, held in splits])
+    codes, values = roles.codes[number], np.concatenate(scores)
+    known = None if weights is None else weights[number]
     return HeldOut(
         number,
         codes,
         np.concatenate(fold),
-        np.concatenate(scores),
+        values,
         reference,
         True,
-        row_worth(codes, groups[number], None if weights is None else weights[number]),
+        row_worth(codes, groups[number], values, known),
         groups[number],
         [_Stack(own) for own in refits],
     )

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
 
 from pnuauc._utils.label_values import label_codes
 from pnuauc.core.ranks import ScoreCounts, check_scores
-from pnuauc.core.rows import grouped_folds
+from pnuauc.core.rows import group_numbers, grouped_folds
 from pnuauc.evaluation.conditional import known_prior
-from pnuauc.evaluation.estimate import check_method, unbiased_auc
+from pnuauc.evaluation.estimate import (
+    AUCEstimate,
+    auc_estimate,
+    check_method,
+    unbiased_auc,
+)
+from pnuauc.evaluation.heldout import raw_scores
 from pnuauc.labels import ROLES, Roles, read_roles
 from pnuauc.prior import ClassPrior
 
@@ -24,11 +30,15 @@ __all__ = [
     "AUCScorer",
     "RoleStratifiedKFold",
     "RoleStratifiedShuffleSplit",
+    "cross_fit_auc",
     "held_out_scores",
     "make_auc_scorer",
 ]
 
 
+#: Variance of held-out scores over that of independent ones: each labelled row also trained the
+#: models that scored the others. Without it 95% intervals held in 91 to 94%, so 1.1 to 1.3.
+_REFITS = 1.3
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
@@ -64,6 +74,9 @@ class RoleStratifiedKFold(StratifiedKFold):
     [[0, 2, 4, 5], [1, 3, 6, 7]]
     """
 
+    #: Metadata routing passes groups on to ``split`` without being asked.
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True}
+
     def __init__(
         self,
         n_splits: int = 5,
@@ -92,6 +105,8 @@ class RoleStratifiedKFold(StratifiedKFold):
             yield from super().split(np.zeros(len(roles)), roles.codes)
             return
         seed = self.random_state if self.shuffle else 0
+        groups = group_numbers(groups)
+        check_consistent_length(groups, roles.codes)
         fold = grouped_folds(roles.codes, groups, self.n_splits, check_random_state(seed))
         for k in range(self.n_splits):
             test = np.flatnonzero(fold == k)
@@ -159,7 +174,9 @@ def _both_sides(codes: NDArray[np.int8], train: Any, test: Any) -> Split:
     return train, test
 
 
-def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any = 5) -> NDArray[np.float64]:
+def held_out_scores(
+    estimator: Any, X: Any, y: Any, cv: Any = 5, *, groups: Any = None
+) -> NDArray[np.float64]:
     """Score every row by a clone that was fitted without the row's fold, shape (n,).
 
     What ``cross_val_predict(method="decision_function")`` does for whole labels. With partly
@@ -172,9 +189,12 @@ def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any = 5) -> NDArray[np.f
     y : array-like, shape (n,)
         Passed on as it is; 1, 0 and -1 or missing for unlabelled rows, or any coding that the
         estimator reads.
-    cv : int or splitter
+    cv : int, splitter, or list of (train, test) row numbers
         A number makes as many folds, with each role spread over all of them. Scores of different
-        folds come from different fits.
+        folds come from different fits. Every row must be in one test set; for splits that leave
+        rows out, such as ``TimeSeriesSplit``, see :func:`cross_fit_auc`.
+    groups : array-like, shape (n,), optional
+        Rows of one group are scored together.
 
     Examples
     --------
@@ -186,16 +206,111 @@ def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any = 5) -> NDArray[np.f
     >>> held_out_scores(AUCClassifier(prior=0.3), X, y, cv=2).shape
     (100,)
     """
-    splitter = RoleStratifiedKFold(cv, shuffle=True, random_state=0) if isinstance(cv, int) else cv
     scores = np.full(len(y), np.nan)
-    for train, test in splitter.split(X, y):
-        fitted = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train))
-        rows = _safe_indexing(X, test)
-        if hasattr(fitted, "decision_function"):
-            scores[test] = fitted.decision_function(rows)
-        else:
-            scores[test] = fitted.predict_proba(rows)[:, 1]
+    for test, values in _refits(estimator, X, y, _splits(cv, X, y, groups)):
+        scores[test] = values
+    if np.isnan(scores).any():
+        raise ValueError(
+            f"cv holds {int(np.isnan(scores).sum()):,} of {len(scores):,} rows out of every test "
+            "set, so they have no held-out score; use a splitter that tests every row, such as "
+            "RoleStratifiedKFold, or cross_fit_auc."
+        )
     return scores
+
+
+def cross_fit_auc(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    prior: Any = None,
+    groups: Any = None,
+    cv: Any = 5,
+    level: float = 0.95,
+    **label_codes: Any,
+) -> AUCEstimate:
+    """AUC of any model, from rows that its refits did not see, with an interval for that.
+
+    Scores of each fold are placed among its unlabelled rows (without any, among its own), so that
+    folds on different scales do not blur the AUC. The variance allows for refits
+    (by a factor of 1.3), which share rows, and for ``groups``.
+
+    Parameters
+    ----------
+    model : any estimator with ``fit`` and ``decision_function`` or ``predict_proba``; is cloned
+    X : table or array, shape (n, d)
+    y : array-like, shape (n,), passed on to the model as it is
+    prior : float, (low, high), or object with ``prior_``, optional
+        Share of positives inside the unlabelled rows.
+    groups : array-like, shape (n,), optional
+        Rows of one group stand on one side of every split and count for fewer.
+    cv : int, splitter, or list of (train, test) row numbers
+        Also one that tests later rows only (``TimeSeriesSplit``); every training part needs rows
+        of every labelled class.
+
+    Returns
+    -------
+    AUCEstimate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pnuauc import AUCClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([1, 0, -1], [20, 20, 60])
+    >>> X = rng.normal(size=(100, 2)) + 2 * (y == 1)[:, None]
+    >>> found = cross_fit_auc(AUCClassifier(prior=0.3), X, y, cv=4)
+    >>> found.method, found.low < found.value < found.high
+    ('pn', True)
+    """
+    roles = read_roles(y, **label_codes)
+    splits = _splits(cv, X, y, groups, **label_codes)
+    scored: list[NDArray[np.intp]] = []
+    places: list[NDArray[np.float64]] = []
+    for k, (train, test) in enumerate(splits):
+        missing = {1, 0} & set(roles.codes.tolist()) - set(roles.codes[train].tolist())
+        if missing:
+            word = "positive" if 1 in missing else "negative"
+            raise ValueError(
+                f"Split {k} of cv has no {word} row to train on: every training part needs rows of "
+                "every role that is labelled."
+            )
+        if set(test.tolist()) & {int(i) for part in scored for i in part}:
+            raise ValueError("The test sets of cv overlap; hold every row out at most once.")
+        [(_, values)] = _refits(model, X, y, [(train, test)])
+        own = values[roles.codes[test] < 0]
+        reference = np.sort(own if len(own) else values)
+        left, right = (np.searchsorted(reference, values, side) for side in ("left", "right"))
+        scored.append(test)
+        places.append((left + right) / (2.0 * max(len(reference), 1)))
+    rows = np.concatenate(scored)
+    kept = rows if groups is None else np.asarray(groups)[rows]
+    return auc_estimate(
+        roles.take(rows),
+        np.concatenate(places),
+        prior,
+        level=level,
+        variance_factor=_REFITS,
+        groups=None if groups is None else kept,
+    )
+
+
+def _splits(cv: Any, X: Any, y: Any, groups: Any, **label_codes: Any) -> list[Split]:
+    """(train, test) row numbers of a number of folds, a splitter, or a list of them."""
+    if isinstance(cv, int):
+        cv = RoleStratifiedKFold(cv, shuffle=True, random_state=0, **label_codes)
+    given = () if groups is None else (np.asarray(groups),)
+    found = cv if isinstance(cv, (list, tuple)) else cv.split(X, y, *given)
+    return [(np.asarray(train), np.asarray(test)) for train, test in found]
+
+
+def _refits(
+    model: Any, X: Any, y: Any, splits: list[Split]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    """(test rows, their scores by a clone fitted to the other rows) of each split."""
+    for train, test in splits:
+        fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
+        yield test, raw_scores(fitted, _safe_indexing(X, test))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A model as one file: what it says (:mod:`_container` has the bytes), and the way back.
 
     manifest    format, version, libraries, encoder, scorer, threshold, card
-    arrays      encoder/..., scorer/..., quantiles, typical (of tables)
+    arrays      encoder/..., scorer/..., quantiles, typical (of tables), seen/... (hashes)
 
 No part of the file is an object. Encoder and scorer are rebuilt by our own code from values that
 are asked for by name, type and range, and the parts are held against each other.
@@ -24,7 +24,7 @@ from pnuauc.io.cells import pa
 from pnuauc.io.container import FORMAT_VERSION, read_container, write_container
 from pnuauc.io.encode import VIEWS, TableEncoder
 from pnuauc.io.write import atomic_file, is_run_id
-from pnuauc.model.model import TableModel, read_scorer
+from pnuauc.model.model import SeenRows, TableModel, read_scorer
 
 __all__ = ["FORMAT_VERSION", "load_model", "open_model", "save_model", "write_model"]
 
@@ -70,6 +70,9 @@ def write_model(model: TableModel, stream: Any) -> None:
     arrays: dict[str, Any] = {"quantiles": np.asarray(model.quantiles, dtype=np.float64)}
     if model.typical is not None:
         arrays["typical"] = np.asarray(model.typical, dtype=np.float64)
+    if model.seen is not None:
+        manifest["seen"] = {"key": model.seen.key}
+        arrays |= {"seen/hashes": model.seen.hashes, "seen/scores": model.seen.scores}
     for name, part in (("encoder", model.encoder), ("scorer", model.scorer)):
         arrays |= {f"{name}/{key}": np.asarray(value) for key, value in part.arrays().items()}
     write_container(stream, manifest, arrays, check=_rebuild)
@@ -123,10 +126,21 @@ def _rebuild(manifest: dict[str, Any], arrays: dict[str, Any]) -> TableModel:
         shape = (sum(widths[view] for view in scorer.views),)
         typical = parts.array("typical", "float", shape).astype(np.float64)
     card = _check_card(parts.mapping("card"), encoder)
+    seen = _read_seen(parts.sub("seen")) if parts.has("seen") else None
     parts.finish()
-    model = TableModel(encoder, scorer, threshold, quantiles, card, typical)
+    model = TableModel(encoder, scorer, threshold, quantiles, card, typical, seen)
     _try_a_row(model)
     return model
+
+
+def _read_seen(part: Parts) -> SeenRows:
+    key = part.integer("key", 0, 2**62)
+    hashes = part.array("hashes", "integer", (None,)).astype(np.int64)
+    scores = part.array("scores", "float", (len(hashes),), finite=False).astype(np.float64)
+    if (np.diff(hashes) < 0).any() or np.isinf(scores).any():
+        raise refuse("the rows that it has seen are out of order")
+    part.finish()
+    return SeenRows(key, hashes, scores)
 
 
 def _read_encoder(part: Parts) -> TableEncoder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -16,7 +17,9 @@ from pnuauc.committee import Committee, Reason, find_reasons
 from pnuauc.committee.words import name_words
 from pnuauc.core.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc.core.design import block_scores
+from pnuauc.core.rows import shuffled
 from pnuauc.exceptions import InputError
+from pnuauc.io.draw import table_keys
 from pnuauc.io.encode import (
     TableEncoder,
     encode_views,
@@ -27,6 +30,7 @@ from pnuauc.io.encode import (
 __all__ = [
     "SCORERS",
     "LinearScorer",
+    "SeenRows",
     "StoredScorer",
     "TableModel",
     "cell_of",
@@ -189,6 +193,44 @@ def read_scorer(parts: Parts, widths: Mapping[str, int]) -> StoredScorer:
     return scorer
 
 
+# Rows that a model was fitted to.
+
+
+@dataclass(frozen=True, eq=False)
+class SeenRows:
+    """Labelled rows that a model was fitted to: a keyed hash of each, none of their cells.
+
+    key : int; hashes : ndarray of int64, ascending; scores : ndarray, held-out scores, or NaN
+    """
+
+    key: int
+    hashes: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, table: Any, columns: Sequence[str], scores: NDArray[np.float64]) -> SeenRows:
+        """Of a table of labelled rows; ``columns`` are those that the model reads."""
+        key = secrets.randbits(62)
+        hashes = _hashes(table, columns, key)
+        order = np.argsort(hashes, kind="stable")
+        return cls(key, hashes[order], np.asarray(scores, dtype=np.float64)[order])
+
+    def find(
+        self, table: Any, columns: Sequence[str]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Whether each row was seen, and its held-out score, NaN where there is none."""
+        hashes = _hashes(table, columns, self.key)
+        if not len(self.hashes):
+            return np.zeros(len(hashes), dtype=bool), np.full(len(hashes), np.nan)
+        place = np.searchsorted(self.hashes, hashes).clip(max=len(self.hashes) - 1)
+        seen = self.hashes[place] == hashes
+        return seen, np.where(seen, self.scores[place], np.nan)
+
+
+def _hashes(table: Any, columns: Sequence[str], key: int) -> NDArray[np.int64]:
+    return shuffled(table_keys(table, sorted(columns)), key).view(np.int64)
+
+
 # A fitted ranking model of a table: what scoring needs, and no more.
 
 
@@ -215,6 +257,8 @@ class TableModel(ShownAsTable):
         Their means over those rows, with which :meth:`reasons` compares; None for sparse rows.
     card : dict
         What a reader wants to know: labels, prior, selection, AUC, versions, warnings.
+    seen : SeenRows or None
+        The labelled rows that it was fitted to.
     """
 
     encoder: TableEncoder
@@ -223,6 +267,7 @@ class TableModel(ShownAsTable):
     quantiles: NDArray[np.float64]
     card: dict[str, Any] = field(default_factory=dict)
     typical: NDArray[np.float64] | None = None
+    seen: SeenRows | None = None
 
     @classmethod
     def from_fitted(
@@ -287,6 +332,12 @@ class TableModel(ShownAsTable):
         calibrated = getattr(self.scorer, "chances", None)
         found = None if calibrated is None else calibrated(scores + self.threshold)
         return None if found is None else np.asarray(found)
+
+    def find_seen(self, table: Any) -> tuple[NDArray[np.bool_], NDArray[np.float64]] | None:
+        """Whether each row was labelled at fitting, and its held-out score; None: not known."""
+        if self.seen is None:
+            return None
+        return self.seen.find(table, [column.name for column in self.encoder.columns_])
 
     def reasons(
         self, X: Any, n_reasons: int = 3, columns: Sequence[str] | None = None, table: Any = None

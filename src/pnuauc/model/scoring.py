@@ -40,7 +40,7 @@ _AHEAD = 2
 #: Cells (64 MB) that are encoded at a time, however wide the model is.
 _BLOCK_CELLS = 1 << 23
 #: Columns that scoring adds.
-_ADDED = ("row", *SCORE_COLUMNS, *CHANCE_COLUMNS, "reasons")
+_ADDED = ("row", "seen", *SCORE_COLUMNS, *CHANCE_COLUMNS, "reasons")
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class OutputChoice:
     ----------
     keep : column names to copy, beside the model's id and label columns that are there; where
         there is no id, the row number (from 1) is written as ``row``
-    columns : names of the output's columns in order, among those of the table, ``row``, ``score``,
-        ``percentile``, ``probability`` with its ends, and ``reasons``; None takes all there are
+    columns : names of the output's columns in order, among those of the table, ``row``, ``seen``,
+        ``score``, ``percentile``, ``probability`` with its ends, and ``reasons``; None takes all
     sort : whether the highest scores come first; then what is written is held in memory
     top : only so many rows, those with the highest scores, highest first
     threshold : only rows that score at least this
@@ -85,13 +85,14 @@ class ScoreSummary:
     n_positive: int = 0
     n_written: int = 0
     n_formulas: int = 0
+    n_seen: int = 0
     new_categories: dict[str, set[str]] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
     different: dict[str, list[str]] = field(default_factory=dict)
 
     def joined(self, other: ScoreSummary) -> ScoreSummary:
         """The summary of both."""
-        counts = ("n_rows", "n_positive", "n_written", "n_formulas")
+        counts = ("n_rows", "n_positive", "n_written", "n_formulas", "n_seen")
         fresh = {name: set(levels) for name, levels in self.new_categories.items()}
         for name, levels in other.new_categories.items():
             fresh.setdefault(name, set()).update(levels)
@@ -220,7 +221,9 @@ def score_file(
             if numbered:
                 done = summary.n_rows
                 copied = {"row": pa.array(np.arange(done - len(scores) + 1, done + 1)), **copied}
-            output = _output(model, copied, scores)
+            seen = None if model.encoder.is_sparse else model.find_seen(batch)
+            summary.n_seen += 0 if seen is None else int(seen[0].sum())
+            output = _output(model, copied, scores, seen)
             if choice.reasons:
                 chosen = _may_be_written(scores, choice)
                 told = _reasons(model, X, batch, chosen, choice.reasons)
@@ -387,13 +390,24 @@ def _columns_to_read(
     return kept, list(dict.fromkeys([*kept, *(c.name for c in model.encoder.columns_)]))
 
 
-def _output(model: TableModel, copied: dict[str, Any], scores: Any) -> Any:
+def _output(model: TableModel, copied: dict[str, Any], scores: Any, seen: Any = None) -> Any:
+    """The columns of a batch; rows labelled at fitting have the probability of their held-out score
+    (none, where they were not held out): their own is that of a row whose label is known.
+    """
     columns = dict(copied)
+    if seen is not None:
+        columns["seen"] = pa.array(seen[0])
     columns["score"] = pa.array(scores)
     columns["percentile"] = pa.array(np.round(model.percentile(scores), 3))
     chances = model.probability(scores)
     if chances is not None:
-        columns |= {name: pa.array(chances[:, j]) for j, name in enumerate(CHANCE_COLUMNS)}
+        if seen is not None and seen[0].any():
+            chances[seen[0]] = np.nan
+            known = seen[0] & np.isfinite(seen[1])
+            if known.any():
+                chances[known] = model.probability(seen[1][known])
+        for j, name in enumerate(CHANCE_COLUMNS):
+            columns[name] = pa.array(chances[:, j], from_pandas=True)
     return pa.RecordBatch.from_pydict(columns)
 
 

@@ -8,6 +8,7 @@ __all__ = [
     "auc_words",
     "copies_words",
     "effect_words",
+    "group_words",
     "headline",
     "interval",
     "percent",
@@ -132,8 +133,12 @@ def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("Share of positives", _prior(prior)))
     auc = findings.get("auc")
     rows.append(("AUC, held out", interval(auc) if auc else str(findings.get("auc_reason"))))
-    if findings.get("copies"):
-        rows += [("Duplicates", words) for words in copies_words(findings["copies"])]
+    if findings.get("groups"):
+        rows.append(("Groups", group_words(findings["groups"])))
+    elif (findings.get("copies") or {}).get("identical"):
+        rows.append(("Duplicates", copies_words(findings["copies"])))
+    if findings.get("timed"):
+        rows += timed_rows(findings["timed"])
     rows.append(("Model", _model(findings["selection"])))
     rows += [("Compared with", rival_words(line)) for line in findings.get("rivals") or []]
     effect = findings.get("unlabeled_effect")
@@ -146,20 +151,34 @@ def _prior(prior: dict[str, Any]) -> str:
     return f"{percent(prior['value'])} (interval {percents(prior)}), {prior['source']}"
 
 
-def copies_words(copies: dict[str, Any]) -> list[str]:
-    """Identical rows and near copies among those that were evaluated."""
-    out = []
-    if copies["identical"]:
-        out.append(
-            f"{copies['identical']:,} rows have a duplicate; labelled duplicates were kept in one "
-            "fold and count as one"
-        )
-    if copies["near"]:
-        out.append(
-            f"{copies['near']:,} labelled rows have a near duplicate (one customer twice?): if "
-            "these fall into different folds the AUC is too high. Keep one of each"
-        )
-    return out
+def copies_words(copies: dict[str, Any]) -> str:
+    """Identical rows."""
+    return (
+        f"{copies['identical']:,} rows have a duplicate; labelled duplicates were kept in one "
+        "fold and count as one"
+    )
+
+
+def group_words(groups: dict[str, Any]) -> str:
+    """What belongs together, and what it counts for."""
+    named = ", ".join(f"'{name}'" for name in groups["columns"])
+    return (
+        f"by {named}: the {groups['n_labeled']:,} labelled rows belong to "
+        f"{groups['n_groups']:,} groups and count as {groups['worth']:,.0f} independent ones; each "
+        "group is in one fold, its unlabelled rows too"
+    )
+
+
+def timed_rows(timed: dict[str, Any]) -> list[tuple[str, str]]:
+    """AUC of later rows, which one to believe, and the share of positives over time."""
+    rows = [("AUC, later rows", interval(timed["auc"]))] if timed["auc"] else []
+    rows.append(("By time", timed["believe"]))
+    spans = []
+    for span in timed["spans"]:
+        if span["share"]:
+            value, low, high = map(percent, span["share"])
+            spans.append(f"from {span['begins']}: {value} ({low} to {high})")
+    return [*rows, *([("Share over time", "; ".join(spans))] if spans else [])]
 
 
 def effect_words(effect: dict[str, Any]) -> str:

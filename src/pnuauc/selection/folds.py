@@ -30,6 +30,16 @@ class FoldedRows:
     def size(self, role: str) -> int:
         return sum(map(len, self.rows.get(role, [])))
 
+    @property
+    def splits(self) -> list[tuple[Indices, Indices]]:
+        """(rows to train on, rows held out) of every fold."""
+        found = []
+        for k in range(self.n_folds):
+            lists = [p for parts in self.rows.values() for j, p in enumerate(parts) if j != k]
+            held = np.concatenate([parts[k] for parts in self.rows.values()])
+            found.append((np.sort(np.concatenate(lists)), held))
+        return found
+
     def refolded(self, role: str, index: Indices, place: Indices) -> FoldedRows:
         """The same, but for one role whose folds are given: row index[i] in fold place[i]."""
         dealt = [index[place == k] for k in range(self.n_folds)]
@@ -58,7 +68,7 @@ def deal_folds(
         What a splitter sees as y: 1, 0 and NaN.
     groups : ndarray of int, shape (n,), optional
         Rows of one group share a fold, whatever their roles; a class in fewer groups than folds
-        makes fewer folds.
+        makes fewer folds. A splitter is given them.
 
     Fewer different positives (or negatives) than folds: as many folds as there are.
     """
@@ -72,7 +82,7 @@ def deal_folds(
         )
     cv = read_cv(cv)
     if not isinstance(cv, int):
-        return _from_splitter(rows, cv, X, labels)
+        return _from_splitter(rows, cv, X, labels, groups)
     rng = check_random_state(random_state)
     place, n_folds = _together(rows, cv, X, rng, groups)
     folds = {}
@@ -132,21 +142,47 @@ def read_cv(cv: Any) -> Any:
     return cv
 
 
-def _from_splitter(rows: Mapping[str, Indices], cv: Any, X: Any, labels: Any) -> FoldedRows:
-    splits = cv if isinstance(cv, (list, tuple)) else cv.split(X, labels)
-    tests = [np.asarray(test) for _, test in splits]
-    place = np.full(len(labels), -1)
-    for k, test in enumerate(tests):
-        if (place[test] >= 0).any():
+def _from_splitter(
+    rows: Mapping[str, Indices], cv: Any, X: Any, labels: Any, groups: Indices | None
+) -> FoldedRows:
+    given = () if groups is None else (groups,)
+    splits = cv if isinstance(cv, (list, tuple)) else cv.split(X, labels, *given)
+    place, dealt = np.full(len(labels), -1), []
+    for k, (train, test) in enumerate(splits):
+        dealt.append(np.asarray(train))
+        if (place[np.asarray(test)] >= 0).any():
             raise ValueError(
                 "The test sets of cv overlap; use a splitter that holds every row out at most "
                 "once, such as RoleStratifiedKFold."
             )
-        place[test] = k
+        place[np.asarray(test)] = k
     folds = {}
     for role, index in rows.items():
         if len(index):
-            folds[role] = [index[place[index] == k] for k in range(len(tests))]
-            # a fold of its own, never held out
-            folds[role].append(index[place[index] < 0])
-    return FoldedRows(folds, len(tests))
+            # the last is never held out
+            folds[role] = [index[place[index] == k] for k in [*range(len(dealt)), -1]]
+            _check_splits(role, folds[role], dealt)
+    return FoldedRows(folds, len(dealt))
+
+
+_WORDS = {"P": "positive", "N": "negative", "U": "unlabelled"}
+
+
+def _check_splits(role: str, folds: list[Indices], trained: list[Indices]) -> None:
+    """Each split must hold out rows of every role, and train on those of all other splits."""
+    n = sum(map(len, folds))
+    for k, (held, train) in enumerate(zip(folds[:-1], trained, strict=True)):
+        if not 0 < len(held) < n:
+            lacking = "hold out" if not len(held) else "train on"
+            raise ValueError(
+                f"Split {k} of cv has no {_WORDS[role]} row to {lacking}: every split needs rows "
+                "of every role on both sides. RoleStratifiedKFold deals them out evenly."
+            )
+        rest = np.concatenate([part for j, part in enumerate(folds[:-1]) if j != k])
+        if not np.isin(rest, train).all():
+            raise ValueError(
+                f"Split {k} of cv leaves {_WORDS[role]} rows out of both sides, as "
+                "TimeSeriesSplit does: candidates are trained on all rows that are not held out. "
+                "Choose the model by RoleStratifiedKFold and judge it by such splits with "
+                "pnuauc.cross_fit_auc."
+            )

@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from pnuauc._utils.label_values import RoleCounts
 from pnuauc.evaluation import ScoreCounts, auc_from_counts
 from pnuauc.evaluation.compare import LabeledPairs, PairCounts, compare_counted, holm
+from pnuauc.evaluation.estimate import design_effects
 from pnuauc.evaluation.sensitivity import sensitivity_from_counts
 from pnuauc.exceptions import InputError
 from pnuauc.io.columns import Column, numbers
 from pnuauc.io.draw import RowKeys, draw_rows
 from pnuauc.io.readers import as_table
 from pnuauc.io.sources import Batch, MemorySource, Source, is_source
+from pnuauc.io.write import CHANCE_COLUMNS, SCORE_COLUMNS
 from pnuauc.labels import UNLABELED, Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.study.findings import PRIOR_ROWS, find_prior, label_findings, prior_findings
-from pnuauc.study.rows import LabelCodes, LabelReader, collected, label_values, read_source_labels
+from pnuauc.study.rows import (
+    LabelCodes,
+    LabelReader,
+    collected,
+    groups_of,
+    label_values,
+    read_source_labels,
+)
 
 __all__ = ["evaluate_table"]
 
@@ -41,10 +52,13 @@ def evaluate_table(
     estimate_prior: bool = False,
     method: str = "auto",
     level: float = 0.95,
+    groups: Sequence[str] = (),
 ) -> dict[str, Any]:
     """AUC of each score column by every method the roles allow; columns are compared in pairs.
 
-    The p-values of more than two columns are also given adjusted for their number, by Holm.
+    Rows that share a value of one of ``groups`` belong together. Scores that a model gave to rows
+    that it was fitted to (column ``seen``) are refused. The p-values of more than two columns are
+    also given adjusted for their number, by Holm.
 
     Without a prior, data with P, N and U have it estimated from the first score column (energy
     distance of its values); data without negatives or positives only if ``estimate_prior``, for
@@ -57,10 +71,14 @@ def evaluate_table(
         names = _names(scores)
         for name in names:  # says which columns there are, if this is not one
             label_values(source.schema.empty_table(), name)
-        chosen = source.select(list(dict.fromkeys([label, *names])))
+        _refuse_seen(source, reader, names)
+        for name in groups:
+            label_values(source.schema.empty_table(), name)
+        chosen = source.select(list(dict.fromkeys([label, *names, *groups])))
         columns = _ScoreColumns(tuple(names), reader)
         columns.check(chosen)
-        drawn = draw_rows(chosen, RowKeys(tuple(names)), reader, PRIOR_ROWS, roles.n_unlabeled)
+        keys = RowKeys(tuple(groups[:1]) or tuple(names), named=bool(groups))
+        drawn = draw_rows(chosen, keys, reader, PRIOR_ROWS, roles.n_unlabeled)
         rows = Roles(drawn.codes, roles.positive_label, roles.negative_label)
         values = columns.read(Batch(drawn.table))
         known = _known_prior(prior, estimate_prior, values[0], rows, roles.n_unlabeled, level)
@@ -71,11 +89,23 @@ def evaluate_table(
             for i, j in columns.pairs
         ]
         counted = columns.count(chosen, pairs)
+        together = groups_of(drawn.table, groups) if groups else None
         models = {
-            name: _one(roles, columns.counts(pairs, counted, j), known, method, level)
+            name: _one(
+                roles,
+                columns.counts(pairs, counted, j),
+                known,
+                method,
+                level,
+                _effects(rows, values[j], together),
+            )
             for j, name in enumerate(names)
         }
-        comparisons = _compare(columns, pairs, counted, known, method, level)
+        effects = [
+            _effects(rows, rankdata(values[i]) - rankdata(values[j]), together)
+            for i, j in columns.pairs
+        ]
+        comparisons = _compare(columns, pairs, counted, known, method, level, effects)
     return {
         "labels": label_findings(roles),
         "prior": prior_findings(known, roles),
@@ -84,6 +114,32 @@ def evaluate_table(
         "comparisons": comparisons,
         "warnings": messages,
     }
+
+
+def _effects(rows: Roles, values: Any, groups: Any) -> tuple[float, float, float] | None:
+    return None if groups is None else design_effects(rows, values, groups)
+
+
+def _refuse_seen(source: Source, labels: LabelReader, names: Sequence[str]) -> None:
+    """Refuse a model's score on rows that it was fitted to, as ``pnuauc score`` marked them."""
+    if "seen" not in source.schema.names or not {*SCORE_COLUMNS, *CHANCE_COLUMNS} & {*names}:
+        return
+    marked = source.select([labels.label, "seen"])
+    n = marked.reduce(functools.partial(_count_seen, labels=labels), operator.add, 0)
+    if n:
+        raise InputError(
+            f"{n:,} labelled rows were labelled when this model was fitted (column seen): their "
+            "score knows the label, and an AUC of them would be too high. Judge the held-out "
+            "scores that the fit wrote beside the model, in the file that ends in .heldout.csv; "
+            "other scores of these rows are compared with them when both files are given and "
+            "joined by id."
+        )
+
+
+def _count_seen(batch: Batch, labels: LabelReader) -> int:
+    cells = batch.table.column("seen").cast("string").to_pylist()
+    seen = np.array([str(cell).strip().lower() in {"true", "1"} for cell in cells], dtype=bool)
+    return int((seen & (labels(batch.table) != UNLABELED)).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,18 +234,26 @@ def _known_prior(
 
 
 def _one(
-    roles: RoleCounts, counts: ScoreCounts, prior: ClassPrior | None, method: str, level: float
+    roles: RoleCounts,
+    counts: ScoreCounts,
+    prior: ClassPrior | None,
+    method: str,
+    level: float,
+    effects: tuple[float, float, float] | None,
 ) -> dict[str, Any]:
     out: dict[str, Any] = {"methods": {}}
     for name in ("pn", "pu", "nu", "combined", "pu_raw", "nu_raw"):
         try:
-            estimate = auc_from_counts(counts, prior, name, level)
+            estimate = auc_from_counts(counts, prior, name, level, design_effects=effects)
         except ValueError:
             continue
         if estimate.method == name:
             out["methods"][name] = estimate.to_dict()
     untold = method == "auto" and prior is None and roles.setting in {"PU", "NU"}
-    out["auc"] = None if untold else auc_from_counts(counts, prior, method, level).to_dict()
+    out["auc"] = None
+    if not untold:
+        best = auc_from_counts(counts, prior, method, level, design_effects=effects)
+        out["auc"] = best.to_dict()
     if untold or prior is not None:
         used = set() if prior is None else {round(prior.value, 4)}
         grid = sorted({*_SHOWN_PRIORS, *used})
@@ -204,12 +268,13 @@ def _compare(
     prior: Any,
     method: str,
     level: float,
+    effects: Sequence[tuple[float, float, float] | None],
 ) -> list[dict[str, Any]]:
     if len(columns.names) < 2:
         return []
     results = [
-        compare_counted(pair, cells, prior, method, level)
-        for pair, cells in zip(pairs, counted, strict=True)
+        compare_counted(pair, cells, prior, method, level, design_effects=own)
+        for pair, cells, own in zip(pairs, counted, effects, strict=True)
     ]
     adjusted = holm([result.p_value for result in results]).tolist()
     return [

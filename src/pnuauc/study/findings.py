@@ -118,9 +118,7 @@ def evidence_of(
     rows = {role: index for role, index in roles.by_letter.items() if len(index)}
     folds = deal_folds(rows, cv, X, random_state=seed, groups=groups)
     alike = row_groups(X) if groups is None else groups
-    held_out = cross_fit(
-        [ranker], X, roles, folds.rows, folds.n_folds, groups=alike, weights=weights
-    )
+    held_out = cross_fit([ranker], X, roles, folds.splits, groups=alike, weights=weights)
     share = roles.n_positive / max(roles.n_positive + roles.n_negative, 1)
     known = read_prior(prior) if roles.n_unlabeled else ClassPrior.known(share)
     beta = read_belief(belief)

@@ -11,18 +11,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import special
+from sklearn.base import clone
 
 from pnuauc import __version__
 from pnuauc._utils.label_values import RoleCounts
 from pnuauc._utils.progress import progress_bar
+from pnuauc._utils.show import few
 from pnuauc._utils.threads import one_thread_for_few
 from pnuauc.committee import AutoAUCClassifier
+from pnuauc.core.rows import row_groups
 from pnuauc.estimators import AUCClassifierCV
 from pnuauc.exceptions import InputError
+from pnuauc.io.cells import pa
 from pnuauc.io.encode import TableEncoder
 from pnuauc.labels import Roles
-from pnuauc.model.model import TableModel, encode_views, kernels_of, scorer_of
-from pnuauc.study.copies import Copies, find_copies
+from pnuauc.model.model import SeenRows, TableModel, encode_views, kernels_of, scorer_of
 from pnuauc.study.everywhere import Leaders, place_among_all
 from pnuauc.study.findings import (
     Evidence,
@@ -35,10 +39,19 @@ from pnuauc.study.findings import (
     selection_findings,
     stated_findings,
 )
+from pnuauc.study.groups import find_groups
 from pnuauc.study.importance import column_importance, importance_findings
 from pnuauc.study.leaks import find_leaks
 from pnuauc.study.review import top_rows
-from pnuauc.study.rows import SAMPLE_ROWS, ColumnRoles, StudyRows, collected, study_rows
+from pnuauc.study.rows import (
+    NO_GROUPS,
+    SAMPLE_ROWS,
+    ColumnRoles,
+    StudyRows,
+    collected,
+    study_rows,
+)
+from pnuauc.study.timed import timed_findings
 
 __all__ = ["FIT_STAGES", "FitSettings", "Study", "fit_study"]
 
@@ -46,9 +59,11 @@ __all__ = ["FIT_STAGES", "FitSettings", "Study", "fit_study"]
 FIT_STAGES = {
     "reading": 0.05,
     "looking at columns": 0.05,
-    "choosing and fitting models": 0.7,
+    "choosing and fitting models": 0.6,
     "scoring all unlabelled rows": 0.1,
     "measuring columns": 0.1,
+    "keeping rows together": 0.05,
+    "judging later rows": 0.05,
 }
 #: What ``FitSettings.model`` may be.
 MODELS = ("auto", "average", "paper")
@@ -98,7 +113,8 @@ class FitSettings:
 class Study:
     """A fitted model, the findings about it, and the encoded pipeline parts behind it.
 
-    ``evidence`` is what the findings rest on; None where no row could be held back.
+    ``evidence`` is what the findings rest on; None where no row could be held back. ``held_out`` is
+    a table of the rows behind it: id or row, label, fold, score, probability.
     """
 
     model: TableModel
@@ -106,6 +122,7 @@ class Study:
     ranker: AutoAUCClassifier | AUCClassifierCV
     encoder: TableEncoder
     evidence: Evidence | None = None
+    held_out: Any = None
 
 
 def fit_study(
@@ -152,6 +169,15 @@ def fit_study(
         findings = _header(name, command, rows, columns, encoder, settings)
         findings["selection"] = selection_findings(ranker)
         evidence = _judge(findings, ranker, X, rows, encoder, settings, tick)
+        if rows.grouping and not columns.groups:
+            messages.append(_repeated(rows))
+        if evidence is not None and columns.groups != NO_GROUPS and rows.groups is None:
+            tick("keeping rows together", 0.0)
+            messages += _suspected(findings, ranker, X, rows, encoder, settings)
+        if evidence is not None and columns.time is not None:
+            tick("judging later rows", 0.0)
+            timed = timed_findings(ranker, X, rows, columns.time, findings["auc"], settings)
+            findings["timed"] = timed
         if evidence is not None and evidence.doubt is not None:
             messages.append(evidence.doubt)
             _withhold(model, ranker)
@@ -160,7 +186,44 @@ def fit_study(
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
     model.card = _card(findings, columns)
-    return Study(model, findings, ranker, encoder, evidence)
+    held_out = _held_out_table(evidence, rows, columns.label)
+    if not encoder.is_sparse:
+        model.seen = _seen_rows(model, evidence, rows)
+    return Study(model, findings, ranker, encoder, evidence, held_out)
+
+
+def _seen_rows(model: TableModel, evidence: Evidence | None, rows: StudyRows) -> SeenRows:
+    """Hashes of the labelled rows, and the score that the model has at their held-out place."""
+    labeled = np.flatnonzero(rows.roles.codes >= 0)
+    places = np.full(len(rows.roles), np.nan)
+    if evidence is not None:
+        places[evidence.held_out.rows] = evidence.places
+    scores = np.interp(places, np.linspace(0.0, 1.0, len(model.quantiles)), model.quantiles)
+    names = [column.name for column in model.encoder.columns_]
+    return SeenRows.of(rows.table.select(names).take(pa.array(labeled)), names, scores[labeled])
+
+
+def _held_out_table(evidence: Evidence | None, rows: StudyRows, label: str) -> Any:
+    """Scores of rows by models that did not see them, in the order of the file."""
+    if evidence is None:
+        number = np.empty(0, dtype=np.intp)
+        places = np.empty(0)
+        fold = number
+    else:
+        held = evidence.held_out
+        order = np.argsort(rows.numbers[held.rows], kind="stable")
+        number, fold, places = held.rows[order], held.fold[order], evidence.places[order]
+    table = None if rows.ids is None else rows.ids.take(pa.array(number))
+    columns = {} if table is None else {n: table.column(n) for n in table.column_names}
+    if not columns:
+        columns["row"] = pa.array(rows.numbers[number] + 1)
+    codes = rows.roles.codes[number]
+    columns[label] = pa.array(codes, mask=codes < 0)
+    columns["fold"] = pa.array(fold)
+    columns["score"] = pa.array(special.ndtri(places))
+    if evidence is not None and evidence.doubt is None:
+        columns["probability"] = pa.array(evidence.posterior.probability(places))
+    return pa.table(columns)
 
 
 def _fit_ranker(
@@ -168,7 +231,8 @@ def _fit_ranker(
 ) -> None:
     """On the rows in memory, or with all unlabelled rows where they are."""
     if settings.max_unlabeled != "all" or rows.origin is None:
-        ranker.fit(X, rows.roles)
+        # without folds there is nothing to keep apart
+        ranker.fit(X, rows.roles, groups=rows.groups if ranker.cv else None)
         return
     everything = rows.origin.everything(encoder)
     if isinstance(ranker, AutoAUCClassifier):
@@ -253,9 +317,11 @@ def _folds(X: Any, rows: StudyRows, encoder: TableEncoder, settings: FitSettings
     """Folds that the labelled rows allow: 0 where none can be held out."""
     roles = rows.roles
     labelled = np.concatenate([roles.positive, roles.negative])
-    copies = find_copies(kernels_of(X[labelled], encoder), roles.take(labelled))
+    alike = rows.groups[labelled] if rows.groups is not None else None
+    if alike is None:
+        alike = row_groups(kernels_of(X[labelled], encoder))
     codes = roles.codes[labelled]
-    different = [len(np.unique(copies.groups[codes == c])) for c in (1, 0) if (codes == c).any()]
+    different = [len(np.unique(alike[codes == c])) for c in (1, 0) if (codes == c).any()]
     # a training part needs two rows of every class: three different ones are held out one by one
     wanted = settings.folds if min(different) > 3 else 3
     return min(wanted, *different) if min(different) > 2 else 0
@@ -349,7 +415,7 @@ def _judge(
         findings["auc"] = None
         findings["auc_reason"] = (
             "Too few labelled rows to hold any back: the AUC of this model cannot be estimated "
-            f"({roles.describe()}; at least 3 different rows of each are needed)."
+            f"({roles.describe()}; at least 3 different {_units(rows)} of each are needed)."
         )
         return None
     evidence = evidence_of(
@@ -358,13 +424,15 @@ def _judge(
         roles,
         belief=settings.belief,
         prior=settings.prior,
+        groups=rows.groups,
         cv=folds,
         sampling=settings.sampling,
         seed=settings.random_state,
     )
-    copies = find_copies(kernels_of(X, encoder), roles, settings.random_state)
-    findings["auc_procedure"] = _procedure(evidence, copies)
-    findings["copies"] = {"identical": copies.n_rows, "near": copies.n_near}
+    sizes = np.bincount(row_groups(kernels_of(X, encoder)))
+    findings["copies"] = {"identical": int(sizes[sizes > 1].sum())}
+    findings["groups"] = _group_findings(evidence, rows)
+    findings["auc_procedure"] = _procedure(evidence, findings)
     findings |= stated_findings(evidence, rows.counts, settings.top, settings.level)
     prior = None if evidence.doubt is not None else evidence.prior
     findings["prior"] = prior_findings(prior, rows.counts)
@@ -379,8 +447,8 @@ def _judge(
     return evidence
 
 
-def _procedure(evidence: Evidence, copies: Copies) -> str:
-    n_folds = evidence.held_out.n_folds
+def _procedure(evidence: Evidence, findings: dict[str, Any]) -> str:
+    n_folds, groups = evidence.held_out.n_folds, findings["groups"]
     said = [
         f"{n_folds} folds by role: every labelled row is placed among unlabelled rows by models "
         "that were fitted, chosen and weighed without its fold. One posterior over the share of "
@@ -388,19 +456,112 @@ def _procedure(evidence: Evidence, copies: Copies) -> str:
         "probabilities are read from it. It allows for what the final model gains from the rows "
         "that each of those models lacked."
     ]
-    if copies.n_rows:
+    if groups is not None:
+        said += ["Rows of one group are in one fold, and unlabelled ones of it with them."]
+    elif findings["copies"]["identical"]:
         said += [
-            f"{copies.n_rows:,} rows have an identical twin; identical labelled rows are kept in "
-            "one fold and count as one."
+            f"{findings['copies']['identical']:,} rows have an identical twin; identical labelled "
+            "rows are kept in one fold and count as one."
         ]
     return " ".join(said)
+
+
+def _units(rows: StudyRows) -> str:
+    return "rows" if rows.groups is None else "groups"
+
+
+def _group_findings(evidence: Evidence, rows: StudyRows) -> dict[str, Any] | None:
+    """Labelled rows and groups, and how many independent rows they count as."""
+    if rows.groups is None:
+        return None
+    held = evidence.held_out
+    own = held.labeled
+    return {
+        "columns": list(rows.grouping),
+        "n_groups": len(np.unique(held.groups[own])),
+        "n_labeled": len(own),
+        "worth": float(held.worth[own].sum()),
+        "n_all": len(np.unique(rows.groups)),
+    }
+
+
+def _repeated(rows: StudyRows) -> str:
+    assert rows.groups is not None
+    named = few([f"'{name}'" for name in rows.grouping])
+    return (
+        f"The id {named} names several rows ({len(np.unique(rows.groups)):,} ids for "
+        f"{len(rows.roles):,} rows): rows of one id are taken as a group. Name no groups ('none') "
+        "if they are independent."
+    )
+
+
+def _suspected(
+    findings: dict[str, Any],
+    ranker: Any,
+    X: Any,
+    rows: StudyRows,
+    encoder: TableEncoder,
+    settings: FitSettings,
+) -> list[str]:
+    """What may belong together, and the AUC if it does beside the one that is stated."""
+    tables = [] if rows.spare is None else [rows.table, rows.spare]
+    own = encoder.groups("kernels")
+    suspect = find_groups(tables, kernels_of(X, encoder), rows.roles, own) if tables else None
+    if suspect is None:
+        return []
+    name = suspect.column
+    if name is None:
+        said = [
+            f"Some rows seem to belong together: {suspect.n:,} labelled rows lie far nearer to "
+            "another one than rows lie elsewhere."
+        ]
+    else:
+        said = [
+            f"Column '{name}' seems to name groups: rows of one value are alike, and "
+            f"{suspect.n:,} labelled rows share theirs."
+        ]
+    auc = None
+    again = clone(ranker)
+    if isinstance(again, AutoAUCClassifier) and findings["auc"] is not None:
+        try:
+            again.set_params(rivals=False).fit(X, rows.roles, groups=suspect.groups)
+        except ValueError:  # the rows of a class are one group
+            said.append("No AUC can be estimated with them kept together.")
+        else:
+            assert again.posterior_ is not None  # it has folds
+            auc = {**again.posterior_.auc(settings.level)._asdict(), "level": settings.level}
+            said.append(
+                f"AUC {findings['auc']['value']:.3f} as stated, {auc['value']:.3f} "
+                f"({auc['low']:.3f} to {auc['high']:.3f}) with them kept together: believe the "
+                "second for rows of groups that were never labelled."
+            )
+    column = "the column that says so" if name is None else f"'{name}'"
+    said.append(f"Give {column} as the group, or 'none' if there are no groups.")
+    findings["suspected"] = {
+        "column": name,
+        "rows": suspect.n,
+        "auc": auc,
+        "message": " ".join(said),
+    }
+    return [findings["suspected"]["message"]]
 
 
 def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
     """What the model file tells about itself: no rows of the table, no ids."""
     wanted = (
         *("pnuauc", "created", "command", "labels", "prior", "auc", "auc_procedure", "auc_reason"),
-        *("copies", "review", "unlabeled_effect", "rivals", "importance", "warnings", "settings"),
+        *(
+            "copies",
+            "groups",
+            "suspected",
+            "timed",
+            "review",
+            "unlabeled_effect",
+            "rivals",
+            "importance",
+            "warnings",
+            "settings",
+        ),
     )
     card = {key: findings[key] for key in wanted if key in findings}
     card["label"], card["ids"] = columns.label, list(columns.ids)

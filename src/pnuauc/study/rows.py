@@ -17,20 +17,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import csgraph
 
+from pnuauc._utils.arrays import Floats, Indices, Mask
 from pnuauc._utils.extras import warn
 from pnuauc._utils.label_values import RoleCounts, as_list, did_you_mean, nearest
 from pnuauc._utils.show import few
 from pnuauc.core.rows import Keys
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
 from pnuauc.io.cells import as_typed, is_number, is_text, pa, parse_numbers, pc, tidy
-from pnuauc.io.draw import AllUnlabeled, Drawn, Encoded, RowKeys, draw_rows
+from pnuauc.io.draw import AllUnlabeled, Drawn, Encoded, RowKeys, draw_rows, table_keys
 from pnuauc.io.encode import TableEncoder
 from pnuauc.io.readers import as_table
 from pnuauc.io.sources import Batch, MemorySource, Source, is_source
 from pnuauc.labels import ROLES, UNLABELED, Roles, read_roles
 
 __all__ = [
+    "NO_GROUPS",
     "SAMPLE_ROWS",
     "ColumnRoles",
     "LabelCodes",
@@ -40,6 +43,8 @@ __all__ = [
     "check_enough",
     "check_present",
     "collected",
+    "filled_cells",
+    "groups_of",
     "ids_of",
     "label_values",
     "read_labels",
@@ -65,12 +70,18 @@ class LabelCodes:
         return {f"{role}_label": _in_type(value, kind) for role, value in vars(self).items()}
 
 
+#: What ``ColumnRoles.groups`` says where rows of one id are independent.
+NO_GROUPS = ("none",)
+
+
 @dataclass(frozen=True)
 class ColumnRoles:
     """Which column is the label, which name the rows, which are left out, which are categories.
 
-    ``decimal`` and ``date_format`` say how text cells are written, ``embedding`` which columns are
-    one vector: see :class:`TableEncoder`.
+    Rows that share a value of one of ``groups`` belong together; ("none",) says that rows of one id
+    do not. ``time`` names the column by which rows are judged in their order. ``decimal`` and
+    ``date_format`` say how text cells are written, ``embedding`` which columns are one vector: see
+    :class:`TableEncoder`.
     """
 
     label: str
@@ -81,6 +92,19 @@ class ColumnRoles:
     decimal: str | None = None
     date_format: str | Mapping[str, str] | None = None
     embedding: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    time: str | None = None
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Columns that the model does not read: ids, groups and time."""
+        times = () if self.time is None else (self.time,)
+        return tuple(dict.fromkeys([*self.ids, *self.grouping, *times]))
+
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        """Columns that were named as groups."""
+        return () if self.groups == NO_GROUPS else self.groups
 
     def encoder(self) -> TableEncoder:
         """The encoder of the feature columns, not fitted."""
@@ -246,7 +270,13 @@ def check_enough(roles: RoleCounts, label: str) -> None:
 
 def check_present(table: Any, roles: ColumnRoles) -> None:
     label_values(table.slice(0, 0), roles.label)
-    for what, names in (("names rows", roles.ids), ("is left out", roles.drop)):
+    given = (
+        ("names rows", roles.ids),
+        ("is left out", roles.drop),
+        ("names groups", roles.grouping),
+        ("tells the time", () if roles.time is None else (roles.time,)),
+    )
+    for what, names in given:
         for name in names:
             if name not in table.column_names:
                 near = did_you_mean(name, table.column_names)
@@ -255,6 +285,8 @@ def check_present(table: Any, roles: ColumnRoles) -> None:
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"Column '{twice}' is given two roles among label, id and drop.")
+    if roles.label in roles.apart:
+        raise InputError(f"Column '{roles.label}' holds the labels; it cannot name groups or time.")
 
 
 @contextmanager
@@ -404,6 +436,11 @@ class StudyRows:
     notes : sentences about columns and rows that were left out
     origin : Origin or None
         Where they were drawn from; None if that is all there are.
+    groups : ndarray of int, shape (n,), or None
+        Rows of one number belong together.
+    grouping : names of the columns that say so
+    time : ndarray, shape (n,), or None; NaN where the cell is empty
+    spare : pyarrow.Table of columns that the model does not read
     """
 
     table: Any
@@ -413,6 +450,10 @@ class StudyRows:
     counts: RoleCounts
     notes: tuple[str, ...] = ()
     origin: Origin | None = None
+    groups: Indices | None = None
+    grouping: tuple[str, ...] = ()
+    time: Floats | None = None
+    spare: Any = None
 
 
 def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: int) -> StudyRows:
@@ -434,9 +475,14 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     check_present(source.schema.empty_table(), columns)
     labels, counts = read_source_labels(source, columns.label, columns.codes)
     check_enough(counts, columns.label)
-    kept = [name for name in source.schema.names if name not in columns.drop]
-    features = [name for name in kept if name not in (columns.label, *columns.ids)]
-    keys = RowKeys(tuple(sorted(columns.ids or features)), seed, bool(columns.ids))
+    left_out = (columns.label, *columns.apart, *columns.drop)
+    features = [name for name in source.schema.names if name not in left_out]
+    spare = [n for n in (*columns.apart, *columns.drop) if not _is_nested(source.schema, n)]
+    if columns.grouping and max_unlabeled == "all":
+        raise InputError("Groups need the rows in memory; draw a number of unlabelled rows.")
+    named = columns.grouping[:1] or columns.ids  # of a group all rows are drawn, or none
+    keys = RowKeys(tuple(sorted(named or features)), seed, bool(named))
+    kept = [n for n in source.schema.names if n in {*features, *spare, columns.label}]
     drawn = draw_rows(source.select(kept), keys, labels, at_most, counts.n_unlabeled)
     roles = Roles(drawn.codes, counts.positive_label, counts.negative_label, counts.announcement)
     if getattr(source, "untyped", False):
@@ -447,6 +493,9 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         numbering = [c for c in features if _numbers_rows(drawn.spans.get(c), len(counts))]
         notes += [f"Column '{name}' numbers the rows; left out." for name in numbering]
         notes.append(_draw_note(roles.n_unlabeled, counts.n_unlabeled, max_unlabeled))
+    grouping = columns.grouping
+    if not grouping and columns.ids and columns.groups != NO_GROUPS and max_unlabeled != "all":
+        grouping = columns.ids if _repeat(drawn, columns.ids) else ()
     return StudyRows(
         drawn.table.select([name for name in features if name not in numbering]),
         roles,
@@ -455,7 +504,63 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         counts,
         tuple(notes),
         Origin(source, labels, keys, drawn.key[roles.unlabeled]) if is_draw else None,
+        groups_of(drawn.table, columns.grouping or (grouping,)) if grouping else None,
+        grouping,
+        None if columns.time is None else _times(drawn.table.column(columns.time), columns.time),
+        drawn.table.select(spare),
     )
+
+
+def _is_nested(schema: Any, name: str) -> bool:
+    return bool(pa.types.is_nested(schema.field(name).type))
+
+
+def _repeat(drawn: Drawn, ids: Sequence[str]) -> bool:
+    """Whether an id names several rows, some of them labelled."""
+    keys = table_keys(drawn.table, ids)
+    _, number, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    labeled = (drawn.codes != UNLABELED) & filled_cells(drawn.table, ids)
+    return bool((sizes[number.ravel()][labeled] > 1).any())
+
+
+def filled_cells(table: Any, names: Sequence[str]) -> Mask:
+    """Rows in which none of the cells is empty, shape (n,)."""
+    cells = (table.column(name) for name in names)
+    told = [(tidy(c) if is_text(c.type) else c).is_valid() for c in cells]
+    return np.asarray(np.all([np.asarray(valid) for valid in told], axis=0))
+
+
+def groups_of(table: Any, columns: Sequence[Any]) -> Indices:
+    """Number of each row's group: rows that share a value of any of the columns, shape (n,).
+
+    An entry of several names is a column of their values together. An empty cell is no value.
+    """
+    rows, n = np.arange(table.num_rows), table.num_rows
+    links: list[Any] = []
+    for names in columns:
+        names = [names] if isinstance(names, str) else list(names)
+        keys = table_keys(table, names)
+        first = np.unique(keys, return_index=True, return_inverse=True)
+        links.append(np.where(filled_cells(table, names), first[1][first[2].ravel()], rows))
+    ends = np.concatenate(links)
+    graph = sparse.coo_matrix((np.ones(len(ends)), (np.tile(rows, len(links)), ends)), (n, n))
+    return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.intp)
+
+
+def _times(cells: Any, name: str) -> Floats:
+    """Dates and times as microseconds, numbers as they are; NaN where the cell is empty."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if is_text(cells.type):
+        cells = as_typed(tidy(cells))
+    if pa.types.is_temporal(cells.type) and not pa.types.is_duration(cells.type):
+        cells = cells.cast(pa.timestamp("us")).cast(pa.int64())
+    if not is_number(cells.type):
+        raise InputError(
+            f"Column '{name}' is to tell the time, but holds neither dates nor numbers.",
+            about="dates",
+        )
+    return np.asarray(cells.cast(pa.float64()).to_numpy(), dtype=np.float64)
 
 
 def _checked(max_unlabeled: int | str) -> int:
