@@ -62,6 +62,7 @@ KINDS = {
     "loop": "experiments.loop:LOOP",
     "loop_proven": "experiments.loop:PROVEN",
     "text": "experiments.text:TEXT",
+    "together": "experiments.together:TOGETHER",
 }
 
 
