@@ -1,8 +1,8 @@
 """SSRankBoost on text with 1.6 million columns: 100 rounds at 10,000 unlabelled rows.
 
-    python benchmarks/bench_boost_text.py   # benchmarks/results/bench_boost_text.csv
+    python -m benchmarks.bench_boost_text   # benchmarks/results/bench_boost_text.csv
 
-Needs the news20 set (``pnuauc.datasets.load`` says where it looks). 20 positive, 80 negative and
+Needs the news20 set (see ``experiments.paper_sets.load``). 20 positive, 80 negative and
 10,000 unlabelled rows, as in the paper's text experiments; CPU time of one fit, one thread, and
 the peak memory of the whole process, data included.
 """
@@ -19,8 +19,9 @@ from pathlib import Path
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
+from experiments.paper_sets import load
 from pnuauc.baselines import SSRankBoost
-from pnuauc.datasets import load, sample_pnu
+from pnuauc.datasets import sample_pnu
 
 RESULTS = Path(__file__).parent / "results" / "bench_boost_text.csv"
 

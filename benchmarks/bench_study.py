@@ -20,7 +20,8 @@ import pyarrow as pa
 from pyarrow import parquet
 from scipy import sparse
 
-from pnuauc.datasets import load, sample_pnu
+from experiments.paper_sets import load
+from pnuauc.datasets import sample_pnu
 from pnuauc.study import make_payments
 
 #: Name -> data set, positives, negatives, unlabelled rows.

@@ -1,6 +1,6 @@
 """Train a small network on positive, negative and unlabelled rows with the PNU-AUC loss.
 
-    PNUAUC_DATA=folder python examples/train_network.py
+    PNUAUC_DATA=folder python -m examples.train_network
 
 Two of the paper's sets, rows (waveform) and text vectors (amazon2, 100 components), 20 positive, 80
 negative and 1,000 unlabelled rows of which a tenth are positive. The same network, batches and
@@ -18,7 +18,8 @@ import torch
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import roc_auc_score
 
-from pnuauc.datasets import PNUSample, load, sample_pnu
+from experiments.paper_sets import load
+from pnuauc.datasets import PNUSample, sample_pnu
 from pnuauc.torch import PNUAUCLoss, RoleBatchSampler
 
 PRIOR = 0.1

@@ -12,9 +12,9 @@ import numpy as np
 from experiments.config import Config, Experiment, Setting
 from experiments.figures import pyplot, save
 from experiments.kinds import Kind
+from experiments.paper_sets import DENSE
 from experiments.rankers import COLUMNS, fit_key, run
 from experiments.summary import Row, finished, markdown_table
-from pnuauc.datasets import DENSE
 
 __all__ = ["AUTO", "DESIGN"]
 

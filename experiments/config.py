@@ -20,7 +20,7 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib  # type: ignore[import-not-found,no-redef]
 
-from pnuauc.datasets import TEXT
+from experiments.paper_sets import TEXT
 
 __all__ = ["CONFIG", "Config", "Experiment", "Job", "Method", "Setting"]
 

@@ -20,10 +20,11 @@ from experiments import tables
 from experiments.config import Job, Method, Setting
 from experiments.hard_sets import HARD_SETS
 from experiments.kinds import Kind
+from experiments.paper_sets import TEXT, load
 from pnuauc import AUCClassifierCV, AutoAUCClassifier
 from pnuauc.baselines import BASELINES
 from pnuauc.core.basis import LinearKernelBasis, MultiscaleBasis
-from pnuauc.datasets import GENERATORS, TEXT, PNUSample, load, sample_pnu
+from pnuauc.datasets import GENERATORS, PNUSample, sample_pnu
 from pnuauc.priors import PRIORS
 from pnuauc.selection import PAPER_ALPHAS, PAPER_ETAS, PAPER_WIDTHS, TrainedGrid, deal_folds
 

@@ -17,8 +17,9 @@ import lightgbm as lgb
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from experiments.paper_sets import load
 from pnuauc.core.risks import pnu_risk
-from pnuauc.datasets import PNUSample, load, sample_pnu
+from pnuauc.datasets import PNUSample, sample_pnu
 
 __all__ = ["main"]
 

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from experiments.config import Experiment, Job, Setting
 from experiments.kinds import Kind
+from experiments.paper_sets import load
 from experiments.store import Row
 from experiments.summary import finished, markdown_table, share_below
 from experiments.truth_tables import TABLES
-from pnuauc.datasets import load, sample_pnu
+from pnuauc.datasets import sample_pnu
 from pnuauc.labels import Roles
 from pnuauc.metrics import auc_estimate
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pnuauc import datasets
-from pnuauc.datasets import GENERATORS, load, sample_pnu
+from pnuauc.datasets import GENERATORS, sample_pnu
 from pnuauc.labels import read_roles
 
 
@@ -52,28 +52,6 @@ def test_waveform_mean_is_the_mean_of_its_two_waves() -> None:
     h1, h2, h3 = (np.maximum(6 - np.abs(i - c), 0) for c in (11, 15, 7))
     assert np.abs(X[y == 1].mean(axis=0) - (h1 + h3) / 2).max() < 0.08
     assert np.abs(X[y == 0].mean(axis=0) - (h1 + 2 * h2 + h3) / 4).max() < 0.08
-
-
-def test_load_from_an_argument_and_from_the_environment(tmp_path, monkeypatch) -> None:
-    X = np.arange(6, dtype=np.float32).reshape(3, 2)
-    np.savez(tmp_path / "banana.npz", X=X, y=np.array([1, -1, 1], dtype=np.int8))
-    for part in ("news20_part0", "news20_part1"):
-        sparse.save_npz(tmp_path / f"{part}.npz", sparse.csr_matrix(X))
-    np.save(tmp_path / "news20_y.npy", np.array([1, -1, 1, -1, -1, -1]))
-    for folder in (tmp_path, None):
-        monkeypatch.setenv("PNUAUC_DATA", str(tmp_path))
-        got, y = load("banana", folder)
-        np.testing.assert_array_equal(got, X)
-        np.testing.assert_array_equal(y, [1, 0, 1])
-        text, y = load("news20", folder)
-        assert text.shape == (6, 2)
-        assert y.tolist() == [1, 0, 1, 0, 0, 0]
-    with pytest.raises(FileNotFoundError, match="magic"):
-        load("magic", tmp_path)
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        load("magic", tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="There is no data set"):
-        load("iris")
 
 
 @settings(max_examples=60, deadline=None)

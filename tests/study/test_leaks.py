@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pnuauc.datasets import DENSE, load, sample_pnu
+from experiments.paper_sets import DENSE, load
+from pnuauc.datasets import sample_pnu
 from pnuauc.io import TableEncoder
 from pnuauc.labels import Roles
 from pnuauc.study.leaks import find_leaks
