@@ -647,9 +647,9 @@ def test_every_basis_of_the_plain_estimator(basis):
     assert roc_auc_score(truth, model.decision_function(X_test)) > 0.85
     alone = model.best_estimator_
     single = AUCClassifier(
-        risk="pnu", prior=0.2, basis=model._best.basis, eta=alone.eta, alpha=alone.alpha
+        risk="pnu", prior=0.2, basis=alone.basis_, eta=alone.eta, alpha=alone.alpha
     )
-    assert single.basis is model._best.basis
+    assert single.basis is alone.basis_
     assert alone.coef_.shape == model.coef_.shape
     assert 0.8 < alone.score(X_test, truth.astype(int)) <= 1.0
 

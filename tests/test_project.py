@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -63,3 +64,16 @@ def test_relative_links_of_the_root_files_hold():
     for page in ROOT.glob("*.md"):
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text()):
             assert (ROOT / target).exists(), f"{page.name} links {target}"
+
+
+@pytest.mark.parametrize("folder", ["src", "tests"])
+def test_no_module_imports_a_private_name_of_another(folder):
+    found = [
+        f"{path.name}: {node.module}.{alias.name}"
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pnuauc")
+        for alias in node.names
+        if re.match(r"_(?!_|utils\b)", alias.name)
+    ]
+    assert not found

@@ -77,7 +77,7 @@ def test_auto_leaves_out_what_it_must():
     doubted = ClassPrior(0.3, 0.25, 0.35, 0.95, 0.02, "estimated", "The data cannot tell it.")
     found = auc_estimate(Y, SCORES, doubted)
     assert found.method == "pn"
-    assert any("the prior cannot be told from these labels" in note for note in found.notes)
+    assert any("the prior cannot be estimated from these labels" in note for note in found.notes)
     assert not any("refuted" in note for note in found.notes)
     y = np.repeat([1.0, 0.0, np.nan], [30, 30, 300])
     scores = np.random.default_rng(0).normal(np.repeat([6.0, 0.0, 0.0], [30, 30, 300]))

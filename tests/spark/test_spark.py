@@ -166,14 +166,14 @@ class TestSession:
 
     def _damage(self, model, spark, tmp_path):
         """A model whose bytes were changed is refused."""
-        from pnuauc.spark.estimator import SparkAUCModel, _to_bytes
+        from pnuauc.spark import SparkAUCModel
 
         path = tmp_path / "damaged"
         model.save(str(path))
         with pytest.raises(Exception, match=r"already exists|ALREADY_EXISTS"):
             model.save(str(path))
         model.write().overwrite().save(str(path))
-        content = bytearray(_to_bytes(model.to_local()))
+        content = bytearray(spark.read.parquet(str(path / "model")).collect()[0].value)
         content[len(content) // 2] ^= 1
         shutil.rmtree(path / "model")
         rows = spark.createDataFrame([(content,)], "value binary")

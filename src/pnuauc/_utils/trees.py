@@ -23,7 +23,7 @@ def grow_tree(
 
     ``fit`` would check each tree's rows and options anew, half of the time of a small tree.
 
-    weight : shape (n,), of the rows; gaps : shape (d,), columns with NaN, None where there is none
+    weight : shape (n,), of the rows; gaps : shape (d,), columns with NaN, None without any
     """
     more = {"check_input": False, "missing_values_in_feature_mask": gaps}
     return tree._fit(X, target, sample_weight=weight, **more).tree_

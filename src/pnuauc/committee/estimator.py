@@ -279,14 +279,14 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         Folds of the held-out scores behind ``predict_proba``, learned weights and the AUCs in
         ``members_``. 0 leaves these out and saves half of the time.
     n_tree_columns : int, default=0
-        The last so many columns of a dense X are what trees and boosting read, in place of the
-        others: a second encoding of the same table, such as category codes and missing cells as
-        they are. 0: all members read all columns.
+        The last columns of a dense X, which trees and boosting read in place of the others: a
+        second encoding of the same table, such as category codes and missing cells as they are. 0:
+        all members read all columns.
     n_latent_columns : int, default=0
         So many columns before those are components of text and vectors, of length 1 together:
         members of their own read them.
     max_unlabeled : int, optional
-        At most so many unlabelled rows, drawn at random, are used; None: all.
+        Largest number of unlabelled rows to use, drawn at random; None: all.
     positive_label, negative_label, unlabeled_label : optional
         Values of y that stand for the roles.
     n_jobs : int, optional
@@ -671,7 +671,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         Parameters
         ----------
         X : rows
-        n_reasons : at most so many for a row
+        n_reasons : largest number for a row
         groups : dict of name -> columns that are replaced together; default every column by itself
         """
         rows = self._rows(X)

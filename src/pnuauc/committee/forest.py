@@ -29,7 +29,7 @@ TAKES_MISSING = parse_version(sklearn.__version__) >= parse_version("1.8")
 
 #: (row, tree) pairs that walk down together: their node numbers stay in the processor's cache.
 _WALKERS = 1 << 16
-#: Trees with at most so many leaves are scored by bit masks, one machine word a tree.
+#: Trees with at most this many leaves are scored by bit masks, one machine word a tree.
 _WORD = 64
 #: Columns and bytes of mask tables above which walking is the better way (measured).
 _MASK_COLUMNS, _MASK_BYTES = 150, 1 << 24

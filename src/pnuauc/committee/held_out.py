@@ -187,7 +187,7 @@ def _tried(members: Sequence[Member], held_out: HeldOut, weights: Floats) -> Flo
 
     A weight below the least is none, one above the most is that: a hundred labels can say that
     much, since both AUCs come from the same rows. Members that read text are weighed together,
-    against the sum of all others: text that says nothing has no weight, and columns that say
+    against the sum of all others: uninformative text has no weight, and columns that say
     nothing have little.
     """
     tried = _on_trial(members)

@@ -73,7 +73,7 @@ def _whole_tiles(n: int) -> int:
 
 @dataclass(frozen=True)
 class _Chain:
-    """Kernels of one power, each the one before squared so many times.
+    """Kernels of one power, each the one before squared repeatedly.
 
     rate : float, exponent of the first at unit distance
     squarings : list of int, coef : list of ndarray, shape (b,)

@@ -1,4 +1,4 @@
-"""Who may sit in the committee: one class and one line in ``MEMBERS`` each.
+"""The members of the committee: one class and one line in ``MEMBERS`` each.
 
 A member has
 
@@ -49,19 +49,19 @@ _ETAS = {
 _ALPHAS = (1e-3, 1e-2, 1e-1, 1e0, 1e1)
 _WIDTHS = ("0.125*median", "0.25*median", "0.5*median", "1*median", "2*median")
 _N_CENTERS = 200
-#: Labelled rows of the rarer class, and of both, from which on all weights are learned from
-#: held-out rows, and from which on boosting may take part as far as held-out rows favour it.
+#: Labelled rows of the rarer class, and of both: with as many all weights are learned from held-out
+#: rows; with as many boosting may take part as far as held-out rows favour it.
 MANY_RARE, MANY_LABELS = 50, 400
 SOME_RARE, SOME_LABELS = 20, 100
-#: Labelled rows of the rarer class from which on weights lean towards members that do better on
+#: With this many labelled rows of the rarer class weights lean towards members that do better on
 #: held-out rows; with five that is mostly luck.
 LEAN_RARE = 10
-#: Up to so many labels of one class a second idea of what is near helps.
+#: Up to this many labels of one class a second metric helps.
 _FEW_LABELS = 10
-#: Above so many labels Gaussian processes cost more than they give.
+#: Above this number of labels Gaussian processes cost more than they give.
 _PROCESS_LABELS = 300
 _N_TREES, _N_BEST, _RIVAL_TREES = 200, 100, 300
-#: Leading components of text, which tell its subject.
+#: Leading components of text: its subject.
 _LEADING = 30
 #: Strength of a strongly regularised regression against a draw of U, beside that of labels alone.
 _DRAWN_STRENGTH = 0.1
@@ -72,7 +72,7 @@ _ROUNDS = 100
 _ROUGHER = 2
 #: Labelled rows that trees are grown on, and leaves that a tree of them may have.
 _TREE_ROWS, _LEAVES = 20_000, 5000
-#: Unlabelled rows beside the labelled class in one tree: so many for each labelled row, at least;
+#: Unlabelled rows beside the labelled class in one tree: at least this many for each labelled row;
 #: the rows that they are drawn from; and labelled rows in one tree at most.
 _BAG_RATIO, _BAG_ROWS = 1, 50
 _BAG_POOL, _BAG_LABELS = 20_000, 500
@@ -411,8 +411,8 @@ class Logistic(Member):
 
     def why(self, situation: Situation) -> str | None:
         if situation.is_sparse:
-            return "words by themselves"
-        return "enough labels to say how far a straight line goes" if situation.many else None
+            return "word counts, one feature a word"
+        return "enough labels for a linear model" if situation.many else None
 
     def _reads(self, look: Look) -> str:
         return "raw" if look.view.is_sparse else "squashed"
@@ -564,7 +564,7 @@ def fit_rivals(training: Training) -> dict[str, list[Parts]]:
     return found
 
 
-#: Everyone who may be asked, in the order of the report. A new member: a class, and a line here.
+#: All members, in the order of the report. A new member: a class, and a line here.
 MEMBERS: dict[str, Any] = {
     member.name: member
     for member in (

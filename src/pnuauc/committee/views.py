@@ -1,4 +1,4 @@
-"""How members look at the columns: scaled, drawn in, turned; fitted on all rows, labels unseen.
+"""How members look at the columns: standardized, soft-clipped, rotated; fitted without labels.
 
     standard(x) = (x - mean) / deviation              missing stays missing
     splits(x) = standard(x), or columns of its own    what trees and boosting read
@@ -41,11 +41,11 @@ __all__ = ["DenseView", "Look", "SparseView", "View", "fit_view"]
 _BEND = 3.0
 #: Principal axes at most; in text there is more to find.
 N_COMPONENTS, N_TEXT_COMPONENTS = 20, 100
-#: Text is compared with so many rows to find its components.
+#: Number of rows that text is compared with to find its components.
 _TEXT_CENTERS = 1000
 #: Cells (128 MB) up to which rows are multiplied by the axes themselves, ten times as fast.
 _AXES_CELLS = 1 << 24
-#: Above so many columns the axes come from a randomised decomposition.
+#: Above this number of columns the axes come from a randomised decomposition.
 _FULL_COLUMNS = 1000
 #: Axes along which rows vary less than this share of the most are rounding error.
 _FLAT = 1e-3

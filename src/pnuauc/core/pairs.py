@@ -126,7 +126,7 @@ _WIDTH = 2.0
 _NODES = 18
 _ROWS = 128  # block of pairs evaluated at a time; few rows, so that scores far from all others
 _COLUMNS = 1024  # do not drag many columns in
-_KEPT = 1 << 14  # of so many scores all polynomials are kept at once
+_KEPT = 1 << 14  # scores whose polynomials are all kept at once
 _FEW_PAIRS = 1 << 15  # a table of so few is cheaper than panels
 _NODE_POSITIONS = 0.5 * _WIDTH * (1.0 + chebyshev.chebpts1(_NODES))
 # Values at the nodes -> Chebyshev coefficients.

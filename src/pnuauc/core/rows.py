@@ -325,7 +325,7 @@ class ArrayRows(Rows):
         Bytes left for features that are kept between visits.
     n_threads : int, default=1
     seen : callable(number of rows), optional
-        Told of every block that was visited.
+        Called with the number of rows of every visited block.
     """
 
     def __init__(

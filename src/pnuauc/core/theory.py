@@ -179,7 +179,7 @@ def generalization_bound(
     """M (R(f) + confidence term) >= 1 - AUC(f) with probability 1 - delta.
 
     ``risk`` is the empirical risk of ``setting``; ``sizes`` go to :func:`confidence_term`. Above 1
-    the bound says nothing, which at realistic sizes is the rule: it shows rates, not values.
+    the bound is vacuous, which at realistic sizes is the rule: it shows rates, not values.
     """
     term = confidence_term(setting, constants, **sizes)  # type: ignore[arg-type]
     bound = constants.zero_one_factor * (risk + term)

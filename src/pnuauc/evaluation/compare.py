@@ -196,7 +196,7 @@ def _not_refuted(
     """What priors keep of their mass, shape (J,): the confidence in AUCs inside [0, 1].
 
     As for one model (:func:`mixture_limits`), of both models: a prior under which either would
-    rank better than perfectly is none.
+    rank better than perfectly is impossible.
     """
     kept = mass.copy()
     for counts in _counts_of(labeled, counted):

@@ -532,7 +532,7 @@ def _estimate(ask: _Question, method: str, weights: Floats, notes: list[str]) ->
             pairs = "Every pair is" if one.value == 0.0 else "Not one pair is"
             notes.append(
                 f"{pairs} misranked, so the standard error reads zero; the interval is the one "
-                "that so many rows allow."
+                "that this number of rows allows."
             )
         return _result(ask, method, weights, one.value, float(rows[0]), limits, one.value, notes)
     mixed = mixture_limits(parts, mass, ask.level)
@@ -584,7 +584,7 @@ def _sharpest(ask: _Question, notes: list[str]) -> AUCEstimate:
     assert ask.prior is not None
     alone = _pn(ask)
     if not ask.prior.identified:
-        reason = "the prior cannot be told from these labels"
+        reason = "the prior cannot be estimated from these labels"
     else:
         try:
             _estimate(ask, "pu", np.eye(3)[1], [])  # a refuted prior is no part of any combination

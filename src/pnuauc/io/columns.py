@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 KINDS = ("number", "boolean", "category", "text", "date", "vector")
-#: What a date becomes; each is treated as a number from there on.
+#: What a date becomes; each is then treated as a number.
 DATE_PARTS = ("days", "month", "weekday", "hour")
 #: The category that stands for a missing value.
 MISSING = "(missing)"
@@ -96,7 +96,7 @@ class Column:
 
     @classmethod
     def from_dict(cls, item: Any) -> Column:
-        """The column that :meth:`to_dict` described; a ``ValueError`` if it is none."""
+        """The column that :meth:`to_dict` described; a ``ValueError`` if it is not one."""
         known = {field.name for field in fields(cls)}
         if not isinstance(item, dict) or not known.issuperset(item):
             raise ValueError("a column needs name, kind and type")
@@ -228,8 +228,8 @@ def _told(name: str, reading: Any) -> str | None:
         return reading.remark and f"Column '{name}' is read as {reading.remark}."
     return (
         f"Column '{name}' is text, but {reading.share:.1%} of its cells are "
-        f"{reading.remark or kinds[reading.kind]}: read so, cells such as {reading.odd!r} as "
-        "missing."
+        f"{reading.remark or kinds[reading.kind]}: read as such, with "
+        f"cells such as {reading.odd!r} as missing."
     )
 
 

@@ -106,7 +106,7 @@ def _padding(n: int) -> int:
 def read_container(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """(manifest, arrays) of a file; :class:`ModelFileError` without the file's name if it is none.
+    """(manifest, arrays) of a file; :class:`ModelFileError` (without its name) if it is not one.
 
     At most the file's size and the manifest's values are held in memory.
     """

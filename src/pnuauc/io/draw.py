@@ -43,9 +43,9 @@ __all__ = [
 # Rows that occur very often, found in one visit and counted in a second.
 
 
-#: A row occurs often if it is more than one in so many.
+#: A row occurs often if it is more than one in this many.
 OFTEN = 10_000
-#: Counters: no row that is more than one in so many can be missed.
+#: Counters: no row that is more than one in this many can be missed.
 _COUNTERS = 2 * OFTEN
 
 
@@ -285,7 +285,7 @@ class Drawn:
         )
 
     def smallest(self, at_most: int) -> Drawn:
-        """All labelled rows and at most so many unlabelled ones, those first in the order."""
+        """All labelled rows and the first unlabelled ones in the order, up to a limit."""
         ranked = np.lexsort((self.content, self.order))
         unlabeled = self.codes[ranked] == UNLABELED
         return self.take(ranked[~unlabeled | (np.cumsum(unlabeled) <= at_most)])

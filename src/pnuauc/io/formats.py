@@ -450,7 +450,7 @@ def _reading_sentence(source: Source, message: str) -> tuple[str, str | None]:
 
 #: Bytes of CSV text parsed at a time.
 _BLOCK_BYTES = 8 * 2**20
-#: A header longer than this is none.
+#: Longest header.
 _MAX_HEADER = 2**26
 _DELIMITERS = ",;\t|"
 

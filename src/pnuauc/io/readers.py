@@ -53,7 +53,7 @@ __all__ = [
 # Cells of an Excel workbook, with bounds: what a file of its size may unpack to, and no DTD.
 
 
-#: A workbook may unpack to this many bytes, and to so many times its own size more.
+#: A workbook may unpack to this many bytes, plus this many times its own size.
 _FREE_BYTES = 32 * 2**20
 _MOST_TIMES = 100
 #: Tags of a part that is held as objects, unlike sheets and shared strings; characters of a cell.

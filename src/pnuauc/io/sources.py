@@ -332,7 +332,7 @@ class TableFile:
             )
 
     def pieces(self, rows: int) -> list[TableFile]:
-        """The file in pieces of about so many rows, where its format can be read in pieces."""
+        """The file in pieces of about ``rows`` rows, where its format can be read in pieces."""
         if self.kind != "parquet" or self.n_rows is None or self.n_rows <= rows:
             return [self]
         sizes = ParquetReader(find_source(self.path, self.options)).group_rows()
@@ -484,7 +484,7 @@ class FileSource(LocalSource):
 
     @property
     def untyped(self) -> bool:
-        """Whether some file says nothing of types: cells are text, and what they say is found."""
+        """Whether some file has no types: cells are text whose types are still to be found."""
         return any(file.kind in {"csv", "tsv"} for file in self.files)
 
     @property

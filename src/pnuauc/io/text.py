@@ -53,7 +53,7 @@ _AXES_ROWS, _BLOCK = 15_000, 8192
 _LONGEST = 40
 #: Components of text beside columns that a class prior is estimated from.
 _PRIOR_LATENT = 10
-#: A vector has at most so many numbers.
+#: Largest length of a vector.
 _MAX_VECTOR = 100_000
 
 #: Letters and digits, two at least, with the marks that Indic, Arabic and Hebrew letters carry; or

@@ -35,7 +35,7 @@ __all__ = ["Comparison", "in_forms_of"]
 _A_FIFTH, _CHANCE = 0.2, 1e-4
 #: Share of cells outside of the range of a column, by its definition (see ``Encoding.low``).
 _OUTSIDE = 0.02
-#: Dates go on: only one that is so many fitted spans away is strange.
+#: Dates go on: only one this many fitted spans away is strange.
 _SPANS = 10.0
 _FORMS = {
     "": "plain numbers", "clock": "times of the day", "duration": "durations",

@@ -52,15 +52,15 @@ def spell_reasons(reasons: Sequence[Reason], cell: Callable[[str], Any] | None) 
     ``cell`` gives the row's value in a table column, as the table holds it; None: rows have no
     named columns, and the encoded value is shown.
     """
-    told = []
+    spelled = []
     for reason in reasons:
         if reason.words:
             shown = f": {', '.join(reason.words)}"
         else:
             value = reason.value if cell is None else cell(reason.column)
             shown = f" = {cell_text(value) or '(missing)'}"
-        told.append(f"{reason.column}{shown} ({reason.effect:+.2g})")
-    return ", ".join(told)
+        spelled.append(f"{reason.column}{shown} ({reason.effect:+.2g})")
+    return ", ".join(spelled)
 
 
 def cell_of(table: Any, row: int, name: str) -> Any:
@@ -308,7 +308,7 @@ class TableModel(ShownAsTable):
 
     def score_encoded(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of rows that are encoded already."""
-        with np.errstate(all="ignore"):  # what overflows is told below, in a sentence
+        with np.errstate(all="ignore"):  # an overflow is reported below
             scores = self.scorer.score(X, n_threads) - self.threshold
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0]) + 1

@@ -54,9 +54,9 @@ class OutputChoice:
     columns : names of the output's columns in order, among those of the table, ``row``, ``seen``,
         ``score``, ``percentile``, ``probability`` with its ends, and ``reasons``; None takes all
     sort : whether the highest scores come first; then what is written is held in memory
-    top : only so many rows, those with the highest scores, highest first
+    top : write only this many rows, the highest scores first
     threshold : only rows that score at least this
-    reasons : so many columns that move the score most are told with every row that is written;
+    reasons : number of columns that move the score most to name with every written row;
         costs as many scorings as the table has columns
     strict : whether a table with a column that looks different from the fitted one is refused;
         then nothing is written
@@ -151,7 +151,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class _Source:
-    """A table in several files to score (see :mod:`pnuauc._sources`)."""
+    """A table in several files to score (see :mod:`pnuauc.io.sources`)."""
 
     source: Any
     kind = "files"
@@ -187,7 +187,7 @@ def score_file(
 
     Parameters
     ----------
-    source : a path, or a table in files (:mod:`pnuauc._sources`)
+    source : a path, or a table in files (:mod:`pnuauc.io.sources`)
     target : a path, or a binary stream that gets CSV
     choice : which rows and columns, in which order
     n_threads : threads that score

@@ -177,7 +177,7 @@ class EnergyDistancePrior(BasePrior):
         if p_value <= self.identification_level and (denominator > 0 or self.statistic != "U"):
             return None
         return (
-            "The positive and the negative rows cannot be told apart by their distances "
+            "The positive and the negative rows cannot be distinguished by their distances "
             f"(p = {p_value:.2f}), so the prior is not identified: label more rows, drop columns "
             "that only add noise or bring columns to one scale."
         )

@@ -46,11 +46,11 @@ class PenalizedL1Prior(BasePrior):
         Grid of t: 1/n_shares, 2/n_shares, ..., 1.
     n_folds, n_bootstrap : int
     max_rows : int or None
-        At most so many rows of each role, drawn at random, are used.
+        Largest number of rows of each role to use, drawn at random.
     level : float
         Level of ``interval_`` (percentiles of the bootstrap).
     on_unidentified : {"raise", "warn", "ignore"}
-        What to do when P and U cannot be told apart.
+        What to do when P and U cannot be distinguished.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
         As in :func:`pnuauc.labels.read_roles`.
     random_state : int, RandomState or None

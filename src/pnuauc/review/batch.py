@@ -51,6 +51,6 @@ def explore_share(found_by_score: float, found_at_random: float, least: float = 
     """Which share of the next batch to draw at random, from the positives per row of the last.
 
     While rows picked for their score hold more positives than random ones, as few random rows as
-    are allowed; from then on as many, since only random rows can prove that little is left.
+    are allowed; later as many, since only random rows can prove that little is left.
     """
     return least if found_by_score > found_at_random else 1.0 - least

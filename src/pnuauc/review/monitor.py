@@ -49,7 +49,7 @@ class Monitoring(ShownAsTable):
     scores : drift of P(new score > old score) from 1/2
     columns : the columns that moved most, first the most; effects in standard deviations
     share_then, share_now : positives among unlabelled rows by the model's calibration, or None
-    auc_then, auc_now : value, low, high; None where there is none, or too few labels
+    auc_then, auc_now : value, low, high; None if missing, or with too few labels
     refit : whether to fit again, and ``reasons`` in sentences
     """
 

@@ -219,7 +219,7 @@ class Review:
     batch : rows of a round
     explore : float or "auto"
         Share of a batch that is drawn at random; "auto": a tenth while the ranking finds more
-        positives than random rows do, nine tenths from then on.
+        positives than random rows do, then nine tenths.
     stop_at_recall : the recall to prove, known positives / all positives of the table
     alpha : probability with which the proven bound may ever be wrong
     drop, categorical, positive_label, negative_label, unlabeled_label
@@ -557,7 +557,7 @@ class _ModelRanker:
 
 
 def _recall(found: int, hidden: float) -> float:
-    """Share of the positives that are known; 1 where there is none to be found."""
+    """Share of the positives that are known; 1 where there are none."""
     return found / (found + hidden) if found + hidden else 1.0
 
 

@@ -22,7 +22,7 @@ MAX_SHUFFLED = 30
 _CALL_CELLS = 1 << 20
 #: Below this a column's values and the scores go neither up nor down together.
 _LEAST_CORRELATION = 0.1
-#: A category needs so many held-out rows before its mean score is worth a word.
+#: Held-out rows of a category below which its mean score is not shown.
 _LEAST_ROWS = 5
 _REPEATS = 3
 

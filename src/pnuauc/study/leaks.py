@@ -23,7 +23,7 @@ __all__ = ["find_leaks"]
 
 #: Fewer rows than this separate by luck too often to be worth a word.
 _FEWEST = 5
-#: Unlabelled rows outside of the labelled ones: by this much of the AUC, in so many null errors.
+#: Unlabelled rows outside of the labelled ones: by this much of the AUC, in null standard errors.
 _OUTSIDE, _ERRORS = 0.06, 5.0
 #: A shift that many columns share is how rows were picked for labelling, not a leak.
 _ABOVE_OTHERS = 3.0

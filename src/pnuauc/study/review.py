@@ -1,4 +1,4 @@
-"""The unlabelled rows to look at next: who they are, how they score, and what speaks for them."""
+"""The unlabelled rows to look at next: their ids, scores and reasons."""
 
 from __future__ import annotations
 

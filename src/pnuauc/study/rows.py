@@ -206,7 +206,7 @@ def read_values(
 
 
 def repeated(roles: Roles, repeats: NDArray[np.int64]) -> RoleCounts:
-    """Counts of rows of which each of ``roles`` stands for so many."""
+    """Counts of rows; each of ``roles`` stands for ``repeats`` rows."""
     p, n, u = (int(repeats[rows].sum()) for rows in roles.by_letter.values())
     return RoleCounts(p, n, u, roles.positive_label, roles.negative_label, roles.announcement)
 
