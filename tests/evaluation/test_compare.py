@@ -13,7 +13,7 @@ from pnuauc import ClassPrior, compare_auc
 from pnuauc.core.ranks import moments_of, raw_to_auc
 from pnuauc.evaluation.compare import LabeledPairs, compare_counted, holm
 from pnuauc.evaluation.conditional import (
-    conditional,
+    conditionals,
 )
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
@@ -317,7 +317,7 @@ def test_a_difference_under_a_prior_that_may_be_at_an_end(method):
     kept = [0, 1, 2] if method == "pu" else [1, 2, 3]
     mass = ENDS.weights[kept].copy()
     for moments in both:
-        parts = [conditional(moments, share, np.eye(3)[k]) for share in ENDS.shares[kept]]
+        parts = conditionals(moments, ENDS.shares[kept], np.eye(3)[k])
         mass *= [np.diff(part.distribution(np.array([0.0, 1.0])))[0] for part in parts]
     mass /= mass.sum()
     slope, offset = (part[:, k] for part in raw_to_auc(ENDS.shares[kept]))

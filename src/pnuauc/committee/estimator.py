@@ -440,7 +440,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             )
         if not 0 <= n_latent <= (0 if sparse.issparse(X) else X.shape[1] - n_own):
             raise ValueError(f"X has no {n_latent!r} columns of components.")
-        roles = read_roles(y, **label_codes(self))
+        roles = y if isinstance(y, Roles) else read_roles(y, **label_codes(self))
         check_consistent_length(X, roles.codes, groups, sample_weight)
         if sparse.issparse(X) and not np.isfinite(X.data).all():
             raise ValueError("Input X contains NaN: missing values are for dense tables only.")

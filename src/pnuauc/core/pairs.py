@@ -115,11 +115,6 @@ def require_pairs(sample: Sample) -> None:
         )
 
 
-def require_derivative(loss: Loss) -> None:
-    if not loss.has_derivative:
-        raise ValueError(f"The {loss.name} loss has values but no gradient; ask for its value.")
-
-
 # Panels two wide with 18 nodes: for a singularity at a distance pi the error is about 6.4^-18. Unit
 # panels need 12 to 14 nodes for the same digits, so half as many again per unit of score.
 _WIDTH = 2.0
@@ -271,11 +266,6 @@ class _Table:
         return np.cumsum(counts)[:-1]
 
 
-def _tabulate(loss: Loss, a: Sample, b: Sample) -> _Table:
-    assert isinstance(loss, SmoothLoss)
-    return _Table(loss, a.compressed, b.compressed, _cut(a, b))
-
-
 def _cut(a: Sample, b: Sample) -> float:
     """The margin beyond which all pairs together count e^-26 = 5e-12 of the rest at most.
 
@@ -300,7 +290,8 @@ def _cut(a: Sample, b: Sample) -> float:
 def smooth_mean(loss: Loss, a: Sample, b: Sample) -> float:
     if a.scores.size * b.scores.size <= _FEW_PAIRS:
         return float(a.weight @ loss.value(a.scores[:, None] - b.scores) @ b.weight)
-    table = _tabulate(loss, a, b)
+    assert isinstance(loss, SmoothLoss)
+    table = _Table(loss, a.compressed, b.compressed, _cut(a, b))
     value = float(np.dot(table.a.weight, table.far_sums()[1]))
     for rows, columns, margins in table.near():
         value += float(table.a.weight[rows] @ loss.value(margins) @ table.b.weight[columns])
@@ -311,7 +302,8 @@ def smooth_slopes(loss: Loss, a: Sample, b: Sample) -> Slopes:
     if a.scores.size * b.scores.size <= _FEW_PAIRS:
         losses, slopes = loss.value_and_derivative(a.scores[:, None] - b.scores)
         return float(a.weight @ losses @ b.weight), slopes @ b.weight, a.weight @ slopes
-    table = _tabulate(loss, a, b)
+    assert isinstance(loss, SmoothLoss)
+    table = _Table(loss, a.compressed, b.compressed, _cut(a, b))
     mass, distances = table.far_sums()
     value = float(np.dot(table.a.weight, distances))
     row_slopes, column_slopes = -mass, -table.far_mass()
@@ -674,8 +666,7 @@ def between_gradient(
     >>> value, grad_a.tolist(), grad_b.tolist()
     (0.5, [0.0, -0.5], [0.5])
     """
-    sums, loss = _sums_of(loss)
-    require_derivative(loss)
+    sums, loss = _sums_of(loss, gradient=True)
     left, right = read(a, weight_a, "a"), read(b, weight_b, "b")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         value, rows, columns = sums.slopes(loss, left, right)
@@ -710,8 +701,7 @@ def within_gradient(
     >>> value, gradient.tolist()
     (2.0, [-2.0, 2.0])
     """
-    sums, loss = _sums_of(loss)
-    require_derivative(loss)
+    sums, loss = _sums_of(loss, gradient=True)
     sample = read(a, weight, "a")
     require_pairs(sample)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -758,8 +748,10 @@ _FAMILIES: dict[Any, _PairSums] = {
 }
 
 
-def _sums_of(loss: str | Loss) -> tuple[_PairSums, Loss]:
+def _sums_of(loss: str | Loss, gradient: bool = False) -> tuple[_PairSums, Loss]:
     loss = get_loss(loss)
+    if gradient and not loss.has_derivative:
+        raise ValueError(f"The {loss.name} loss has values but no gradient; ask for its value.")
     for family, sums in _FAMILIES.items():
         if isinstance(loss, family):
             return sums, loss

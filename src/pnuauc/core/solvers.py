@@ -155,7 +155,14 @@ def _lifted(kind: str, negative: Floats) -> Correction:
 def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float) -> RidgeSolution:
     operator, correction = form.quadratic, Correction()
     if not form.convex:
-        correction = _lifted("raised_ridge", _negative_eigenvalue(operator))
+        # the lowest eigenvalue if it is negative beyond rounding, by Lanczos; fits are repeatable
+        start = np.random.default_rng(0).standard_normal(operator.shape[0])
+        low, high = (
+            eigsh(operator, k=1, which=end, tol=1e-4, v0=start, return_eigenvectors=False)
+            for end in ("SA", "LA")
+        )
+        largest = np.abs([low, high]).max()
+        correction = _lifted("raised_ridge", low[low < -1e-10 * largest])
     lift = -correction.lowest
     coefs, n_iter = [], 0
     for alpha in alphas:
@@ -178,16 +185,6 @@ def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float)
     return RidgeSolution(np.array(coefs), correction, n_iter)
 
 
-def _negative_eigenvalue(operator: LinearOperator) -> Floats:
-    """The lowest eigenvalue if it is negative beyond rounding, by Lanczos; else nothing."""
-    start = np.random.default_rng(0).standard_normal(operator.shape[0])  # fits must be repeatable
-    ends = [
-        eigsh(operator, k=1, which=end, tol=1e-4, v0=start, return_eigenvectors=False)
-        for end in ("SA", "LA")
-    ]
-    return np.asarray(ends[0][ends[0] < -1e-10 * np.abs(ends).max()])
-
-
 @dataclass(frozen=True, eq=False)
 class PartAt:
     """One part of a risk at some w: weight * value, with the gradient of the value, shape (b,).
@@ -203,7 +200,7 @@ class PartAt:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where ``minimise`` stopped."""
+    """Where :func:`minimize` stopped."""
 
     coef: Floats
     n_iter: int

@@ -30,7 +30,6 @@ __all__ = [
     "REFUTED",
     "Conditional",
     "check_level",
-    "conditional",
     "conditionals",
     "known_prior",
     "missing_prior",
@@ -108,11 +107,6 @@ class Conditional:
     spread: float
     df: float
 
-    def std_error(self) -> float:
-        """sqrt(V) at the estimate, moved inside [0, 1] where it lies outside."""
-        a = min(max(self.value, 0.0), 1.0)
-        return float(np.sqrt(self.apart + self.spread * a * (1.0 - a)))
-
     def limits(self, level: float) -> tuple[float, float] | None:
         """All a in [0, 1] that the estimate does not refute; None where it refutes every one.
 
@@ -159,30 +153,21 @@ def role_extremes(prior: float | Floats) -> tuple[Floats, Floats]:
     return alike, apart
 
 
-def conditional(
-    moments: PairShares, prior: float | None, weights: Floats, inflation: float = 1.0
-) -> Conditional:
-    """The estimate weights @ (PN, PU, NU) at a known prior.
+def conditionals(
+    moments: PairShares, priors: Floats, weights: Floats, inflation: float = 1.0
+) -> list[Conditional]:
+    """The estimate weights @ (PN, PU, NU) at each of ``priors``.
 
     Parameters
     ----------
     moments : PairShares
-    prior : float or None
-        Share of positives inside U; None where only PN has weight.
+    priors : ndarray, shape (J,)
+        Shares of positives inside U; PN does not look at them.
     weights : ndarray, shape (3,)
         Sum to 1.
     inflation : float
         Factor of the variance, for scores that are less than independent.
     """
-    # PN does not look at the prior
-    at = np.array([0.5 if prior is None else prior])
-    return conditionals(moments, at, weights, inflation)[0]
-
-
-def conditionals(
-    moments: PairShares, priors: Floats, weights: Floats, inflation: float = 1.0
-) -> list[Conditional]:
-    """As :func:`conditional` for every one of ``priors``, shape (J,), at once."""
     slope, offset = raw_to_auc(priors)
     used = weights != 0.0
     value = np.where(used, weights * (slope * moments.raw - offset), 0.0).sum(axis=1)

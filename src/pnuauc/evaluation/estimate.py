@@ -575,7 +575,15 @@ def _combined(ask: _Question, notes: list[str]) -> AUCEstimate:
     if weighed.note:
         notes.append(weighed.note)
     result = _estimate(ask, "combined", weighed.weights, notes)
-    notes.append(_unlabelled_note(result, _pn(ask)))
+    alone = _pn(ask)
+    ratio = (result.high - result.low) / max(alone.high - alone.low, 1e-12)
+    notes.append(
+        f"The unlabelled rows help little here: the interval is {ratio:.2f} times as wide as that "
+        "from positives and negatives alone."
+        if ratio > 0.95
+        else f"The unlabelled rows cut the width of the interval to {ratio:.2f} of that from "
+        "positives and negatives alone."
+    )
     return _with_notes(result, notes)
 
 
@@ -605,19 +613,6 @@ def _pn(ask: _Question) -> AUCEstimate:
 
 def _with_notes(result: AUCEstimate, notes: list[str]) -> AUCEstimate:
     return replace(result, notes=tuple(dict.fromkeys([*notes, *result.notes])))
-
-
-def _unlabelled_note(both: AUCEstimate, alone: AUCEstimate) -> str:
-    ratio = (both.high - both.low) / max(alone.high - alone.low, 1e-12)
-    if ratio > 0.95:
-        return (
-            f"The unlabelled rows help little here: the interval is {ratio:.2f} times as wide as "
-            "that from positives and negatives alone."
-        )
-    return (
-        f"The unlabelled rows cut the width of the interval to {ratio:.2f} of that from positives "
-        "and negatives alone."
-    )
 
 
 def _refuted(ask: _Question, method: str) -> PriorRefutedError:

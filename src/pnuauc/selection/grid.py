@@ -146,7 +146,14 @@ class TrainedGrid:
 
         With ``elsewhere`` the unlabelled rows in memory are a draw of those that are visited.
         """
-        meter = _Meter(sum(map(folds.size, folds.rows)), tick)
+        total, done = 2 * sum(map(folds.size, folds.rows)), 0
+
+        def meter(n: int) -> None:  # two visits of every row are the whole work
+            nonlocal done
+            done += n
+            if done <= total:
+                tick("rows", done / total)
+
         rows = array_rows(
             X,
             folds.rows,
@@ -304,18 +311,6 @@ class TrainedGrid:
 def _have_minimum(fitted: Sequence[Fitted]) -> NDArray[np.bool_]:
     """Whether a candidate had a minimum in every one of these fits, shape (n_candidates,)."""
     return np.asarray(np.all([~np.isnan(f.coef[:, 0]) for f in fitted], axis=0))
-
-
-class _Meter:
-    """Rows seen -> share done; two visits of every row are the whole work."""
-
-    def __init__(self, n_rows: int, tick: Callable[[str, float], None]) -> None:
-        self.total, self.done, self.tick = 2 * n_rows, 0, tick
-
-    def __call__(self, n: int) -> None:
-        self.done += n
-        if self.done <= self.total:
-            self.tick("rows", self.done / self.total)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
