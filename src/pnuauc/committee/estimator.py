@@ -268,7 +268,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         Share of positives *among the unlabelled rows*. None: it is estimated with everything else
         (``class_prior_``); the risks are then trained with the mean of the belief.
     belief : (low, high) or Beta, optional
-        What is known of that share beforehand; None: Beta(1, 9).
+        What is known of that share beforehand; None: Beta(1, 6).
     sampling : "random", optional
         Says that the labelled rows were drawn at random: their share of positives is then evidence.
     members : sequence of str, optional
@@ -548,7 +548,12 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             random = self.sampling == "random"
             # as it is stored: what is stated and what a model file says are the same numbers
             self.posterior_ = self.held_out_.posterior(
-                apart, known, (belief.a, belief.b), random_labels=random, seed=seed % 2**16
+                apart,
+                known,
+                (belief.a, belief.b),
+                n_unlabeled=roles.n_unlabeled,
+                random_labels=random,
+                seed=seed % 2**16,
             ).thinned()
             self.auc_ = self.posterior_.auc()
             self.scorer_ = replace(self.scorer_, posterior=self.posterior_)

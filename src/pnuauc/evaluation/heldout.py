@@ -22,7 +22,6 @@ from pnuauc.core.ranks import alikeness
 from pnuauc.evaluation.posterior import Posterior, place_scores
 from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
-from pnuauc.tuning import POSTERIOR
 
 __all__ = ["Difference", "HeldOut", "cross_fit", "raw_scores", "row_worth", "standardize"]
 
@@ -79,6 +78,15 @@ class HeldOut:
         return len(self.reference)
 
     @property
+    def discount(self) -> float:
+        """Places that count as one: each labelled row also trained the models of other folds.
+
+        1 + K n_test / n_train = 1 + K / (K - 1), the correction of Nadeau and Bengio (Machine
+        Learning 52, 2003) for the mean of K refits.
+        """
+        return 1.0 + self.n_folds / max(self.n_folds - 1.0, 1.0)
+
+    @property
     def labeled(self) -> Indices:
         """Positions of labelled rows."""
         return np.flatnonzero(self.codes >= 0)
@@ -124,6 +132,7 @@ class HeldOut:
         prior: ClassPrior | None,
         belief: tuple[float, float],
         *,
+        n_unlabeled: int = 0,
         random_labels: bool = False,
         seed: int = 0,
     ) -> Posterior:
@@ -135,8 +144,9 @@ class HeldOut:
             prior=prior,
             belief=belief,
             weights=(self.worth[parts[0]], self.worth[parts[1]]),
-            discount=POSTERIOR.discount.value,
+            discount=self.discount,
             n_folds=self.n_folds,
+            n_unlabeled=n_unlabeled,
             random_labels=random_labels,
             seed=seed,
         )
@@ -155,11 +165,10 @@ class HeldOut:
     ) -> Difference:
         """AUC of places ``a`` less that of ``b``, both of shape (m,), by the same rows.
 
-        The variance counts groups where rows repeat, and places of refits as ``POSTERIOR.discount``
-        says.
+        The variance counts groups where rows repeat, and places of refits as ``discount`` says.
         """
         value, variance = self._contrast(a - b, share)
-        error = float(np.sqrt(variance * POSTERIOR.discount.value))
+        error = float(np.sqrt(variance * self.discount))
         half = float(special.ndtri(0.5 + level / 2.0)) * error
         p_value = float(2.0 * special.ndtr(-abs(value) / error)) if error > 0 else 1.0
         return Difference(value, error, value - half, value + half, p_value)

@@ -74,7 +74,8 @@ class Posterior:
     curves : ndarray, shape (m, 97)
         pi at places Phi(z), z from -4.8 to 4.8; rows rise.
     shares : ndarray, shape (m,)
-        t of each curve: its mean over u.
+        Share of positives that goes with each curve: its mean over u, and for a U of n rows what
+        chance adds to it (each row is positive or not).
     weights : ndarray, shape (m,)
         Sum to 1.
     misfit : float
@@ -95,8 +96,14 @@ class Posterior:
         return np.maximum.accumulate(self.weights @ self.curves)
 
     def share(self, level: float = 0.95) -> Expected:
-        """Share of positives inside U."""
-        return self._expected(self.shares, level)
+        """Share of positives inside U: mean, equal-tailed interval.
+
+        Not the shortest interval: where labels say little that begins at 0 and errs on one side.
+        """
+        tail = (1.0 - level) / 2.0
+        low, high = _quantiles(self.shares, self.weights, (tail, 1.0 - tail))
+        mean = float(self.weights @ self.shares)
+        return Expected(mean, min(float(low), mean), max(float(high), mean))
 
     def class_prior(self, level: float = 0.95, source: str = "held-out places") -> ClassPrior:
         """The share with its whole posterior, as other rooms take it."""
@@ -260,6 +267,7 @@ def place_scores(
     weights: tuple[ArrayLike, ArrayLike] | None = None,
     discount: float = 1.0,
     n_folds: int = 0,
+    n_unlabeled: int = 0,
     random_labels: bool = False,
     seed: int = 0,
 ) -> Posterior:
@@ -277,9 +285,12 @@ def place_scores(
     weights : pair of array-like, shapes (n_p,), (n_n,), optional
         How many rows each counts as; 1 by default.
     discount : float
-        Rows that count as one: 1 for independent scores, ``POSTERIOR.discount`` for refits.
+        Rows that count as one: 1 for independent scores, more for refits.
     n_folds : int
         Folds of the models that placed the rows; 0 where it was the model itself.
+    n_unlabeled : int
+        Rows of U whose share is asked for; 0 for the share of the distribution that they are from,
+        and where ``prior`` says it of U itself.
     random_labels : bool
         Whether rows were drawn at random to be labelled: then the labelled share is evidence too.
 
@@ -301,10 +312,23 @@ def place_scores(
         _share_map(prior, belief),
         np.log(n_folds / (n_folds - 1.0)) if n_folds > 1 else 0.0,
     )
-    drawn, mass = _sample(model, seed)
+    drawn, mass, chance = _sample(model, seed)
     curves, shares, placed = model.curves(drawn)
     misfit = _misfit(np.maximum.accumulate(mass @ placed), float(mass @ shares), places, worth)
+    if n_unlabeled and prior is None:
+        shares = _realized(curves, shares, n_unlabeled, chance, mass)
     return Posterior(np.maximum.accumulate(curves, axis=1), shares, mass, misfit)
+
+
+def _realized(curves: Floats, shares: Floats, n: int, chance: Floats, mass: Floats) -> Floats:
+    """Shares of positives in n rows, each positive with its chance pi, shape (m,).
+
+    Mean t and variance (1/n) mean of pi (1 - pi) over u, as a Beta at the quantiles ``chance``.
+    """
+    variance = np.maximum((curves * (1.0 - curves)) @ _MASS / n, 1e-9 * shares * (1.0 - shares))
+    size = shares * (1.0 - shares) / variance - 1.0
+    found = special.betaincinv(shares * size, (1.0 - shares) * size, chance)
+    return np.asarray(found * (mass @ shares) / (mass @ found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,14 +415,14 @@ def _intercepts(rising: Floats, shares: Floats) -> Floats:
     return np.asarray(out)
 
 
-def _sample(model: _Model, seed: int) -> tuple[Floats, Floats]:
-    """Points and weights of the posterior, shapes (n, d), (n,).
+def _sample(model: _Model, seed: int) -> tuple[Floats, Floats, Floats]:
+    """Points and weights of the posterior, shapes (n, d), (n,), and n further uniform numbers.
 
     Importance sampling from a multivariate t distribution: around the mode first, then around the
     mean and covariance of the sample before, until a third of the points count.
     """
     d = model.size
-    uniform = np.clip(qmc.Sobol(d + 1, seed=seed).random(_DRAWS), 1e-6, 1.0 - 1e-6)
+    uniform = np.clip(qmc.Sobol(d + 2, seed=seed).random(_DRAWS), 1e-6, 1.0 - 1e-6)
     normal = special.ndtri(uniform[:, :d])
     scale = np.sqrt(_FREEDOM / special.chdtri(_FREEDOM, uniform[:, d]))
     first = normal[: _DRAWS // 8]
@@ -423,7 +447,7 @@ def _sample(model: _Model, seed: int) -> tuple[Floats, Floats]:
         centre = mass @ x
         away = x - centre
         spread = (away * mass[:, None]).T @ away + 1e-3 * np.eye(d)
-    return x, mass
+    return x, mass, uniform[:, d + 1]
 
 
 def _objective(x: Floats, model: _Model, step: float = 1e-4) -> tuple[float, Floats]:

@@ -29,7 +29,7 @@ class PlacementPrior(BasePrior):
     Parameters
     ----------
     belief : (low, high) or Beta, optional
-        What is known of the share beforehand; None: Beta(1, 9), positives are rare.
+        What is known of the share beforehand; None: Beta(1, 6), positives are rare.
     sampling : "random", optional
         Says that labelled rows were drawn at random, so that their share is evidence as well.
     max_rows : int, default=10_000

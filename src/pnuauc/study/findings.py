@@ -124,7 +124,12 @@ def evidence_of(
     beta = read_belief(belief)
     ones = np.ones((folds.n_folds, 1))
     posterior = held_out.posterior(
-        ones, known, (beta.a, beta.b), random_labels=sampling == "random", seed=seed
+        ones,
+        known,
+        (beta.a, beta.b),
+        n_unlabeled=roles.n_unlabeled,
+        random_labels=sampling == "random",
+        seed=seed,
     )
     found = known if known is not None and known.std_error == 0 else posterior.class_prior()
     return Evidence(held_out, ones, posterior, found if roles.n_unlabeled else None)
