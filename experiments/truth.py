@@ -8,7 +8,7 @@ of each class, the share of positives inside U, and the positives among the 20 h
 Versions: "posterior" is the default. The rows of the others are kept from earlier ways to state the
 same numbers: "now" (refits of the whole committee, corrected), "average" (the kernel model with
 100 centres), "before" (commit b617541). What the posterior is told beforehand was chosen on trials
-900 to 903, so it runs on trials that no constant has seen (``first``).
+900 and 901, so it runs on trials that no constant has seen (``first``).
 """
 
 from __future__ import annotations
