@@ -3,7 +3,14 @@
 ``python -m experiments loop``: reviews and tables are read in batches of 3%, beginning with a few
 labelled rows; each method ranks anew after every batch. ``read_to_95`` is the share of rows read
 when 95% of the positives are found, ``found_after_10`` the share of the positives found in ten
-rounds. ``linear_svc`` is scikit-learn's ``LinearSVC`` on ``TfidfVectorizer`` (tables: standardised
+rounds. Where rows are explored, a run goes on to the *expected* stop: ``read_at_stop`` and
+``recall_at_stop``, and beside it ``read_at_buscar``, the stop of Callaghan and Mueller-Hansen
+(2020) on the same rows in the same order (after the expected stop in that of the last scores).
+``*_held`` is the share of rounds, of every third one, whose 95% interval holds the truth: of the
+share of positives, of the AUC of the round's held-out ranking, and both again with the same
+posterior and labels taken for fair samples of their class (``*_plain``).
+
+``linear_svc`` is scikit-learn's ``LinearSVC`` on ``TfidfVectorizer`` (tables: standardised
 columns) with the settings they come with; ``words_svc`` is the same on the words and pairs of words
 that the review reads.
 
@@ -29,7 +36,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
@@ -37,7 +46,8 @@ from experiments.config import Experiment, Job
 from experiments.kinds import Kind, together
 from experiments.rankers import data_of
 from experiments.summary import finished, markdown_table
-from pnuauc.review import Audit, Draw, PoolRanker, draw_batch, explore_share
+from pnuauc.evaluation.posterior import Posterior, place_scores
+from pnuauc.review import Audit, Draw, PoolRanker, Ranking, draw_batch, explore_share, outlook
 from pnuauc.study import ColumnRoles
 
 __all__ = ["LOOP", "PROVEN"]
@@ -100,12 +110,12 @@ def _baseline(table: Any, **words: Any) -> Callable[[Floats], Floats]:
     return scores
 
 
-def _ranking(name: str, table: Any) -> Callable[[Floats], Floats | None]:
+def _ranking(name: str, table: Any) -> Callable[[Floats], Floats | Ranking | None]:
     if name == "linear_svc":
         return _baseline(table)
     if name == "words_svc":
         return _baseline(table, sublinear_tf=True, min_df=2, max_df=0.5, ngram_range=(1, 2))
-    return PoolRanker(table, ColumnRoles("label")).scores
+    return PoolRanker(table, ColumnRoles("label")).rank
 
 
 def _one(
@@ -120,20 +130,26 @@ def _one(
     size, order, rounds, spent = max(round(0.03 * n), 1), list(start), 0, 0.0
     rng = np.random.default_rng([job.seed, 2])
     after_10 = None
-    while truth[order].sum() < TARGET * n_positive or rounds < 10:
+    watch = _Watch(truth, np.isnan(y)) if "explore" in settings else None
+    while truth[order].sum() < TARGET * n_positive or rounds < 10 or (watch and not watch.done):
         pool = np.flatnonzero(np.isnan(y))
         if not len(pool):
             break
         begun = time.process_time()
-        scores = ranking(y)
+        ranking_now = ranking(y)
         spent += time.process_time() - begun
-        assert scores is not None
-        rows, _, _ = draw_batch(scores, pool, size, settings.get("explore", 0.0), rng)
+        assert ranking_now is not None
+        scores = ranking_now.scores if isinstance(ranking_now, Ranking) else ranking_now
+        rows, _, random = draw_batch(scores, pool, size, settings.get("explore", 0.0), rng)
         y[rows] = truth[rows]
         order += rows.tolist()
         rounds += 1
+        if watch:
+            watch.look(ranking_now, pool, rows, random, y)
         if rounds == 10:
             after_10 = truth[order].sum() / n_positive
+    if watch:
+        watch.read_on(scores, y, size)
     found = np.cumsum(truth[order])
     return {
         "method": name,
@@ -143,7 +159,122 @@ def _one(
         "found_after_10": 1.0 if after_10 is None else after_10,
         "encoding_seconds": encoding,
         "round_seconds": spent / rounds,
+        "rounds": rounds,
+        **(watch.row() if watch else dict.fromkeys(WATCHED, "")),
     }
+
+
+#: Intervals are compared with the truth in each of so many rounds.
+EVERY = 3
+WATCHED = (
+    *("read_at_stop", "recall_at_stop", "read_at_buscar", "recall_at_buscar"),
+    *("share_held", "auc_held", "share_plain", "auc_plain", "auc_rounds"),
+)
+
+
+class _Watch:
+    """What the review says after each round, beside the truth."""
+
+    def __init__(self, truth: NDArray[Any], pool: NDArray[np.bool_]) -> None:
+        self.truth, self.pool = truth, pool
+        self.known, self.rounds = int(truth[~pool].sum()), 0
+        self.places: list[float] = []
+        self.labels: list[bool] = []
+        self.random: list[bool] = []
+        self.stop: tuple[float, float] | None = None
+        self.buscar: tuple[float, float] | None = None
+        self.held: dict[str, list[bool]] = {name: [] for name in WATCHED[4:8]}
+
+    @property
+    def done(self) -> bool:
+        return self.stop is not None
+
+    def look(
+        self,
+        ranking: Any,
+        left: NDArray[Any],
+        rows: NDArray[Any],
+        random: NDArray[np.bool_],
+        y: Floats,
+    ) -> None:
+        """After a round: ``left`` are the rows it was drawn from, ``rows`` those drawn."""
+        n_pool, place = int(self.pool.sum()), np.empty(len(y))
+        place[left] = (np.argsort(np.argsort(ranking.scores[left])) + 0.5) / n_pool
+        self.places += place[rows].tolist()
+        self.labels += (self.truth[rows] == 1).tolist()
+        self.random += random.tolist()
+        found = self.known + sum(self.labels)
+        n_left = len(left) - len(rows)
+        now = ((len(y) - n_left) / len(y), found / self.truth.sum())
+        said = outlook(
+            self.places,
+            self.labels,
+            self.random,
+            n_pool=n_pool,
+            n_left=n_left,
+            batch=len(rows),
+        )
+        if (
+            self.stop is None
+            and said
+            and said.holds
+            and found >= TARGET * (found + said.hidden.high)
+        ):
+            self.stop = now
+        if self.buscar is None and self._buscar(n_pool):
+            self.buscar = now
+        self.rounds += 1
+        if said is None or self.rounds % EVERY:
+            return
+        u, hit = np.array(self.places), np.array(self.labels)
+        share = self.truth[self.pool].mean()
+        self._hold("share_held", said.share, share)
+        self._hold("share_plain", place_scores(u[hit], u[~hit]).share(), share)
+        kept = self.pool[ranking.rows]
+        if kept.any() and (ranking.weights == 1).all():
+            rows, value = ranking.rows[kept], ranking.held_out[kept]
+            auc = roc_auc_score(self.truth[rows], value)
+            u = (np.argsort(np.argsort(value)) + 0.5) / len(value)
+            self._hold("auc_held", _posterior(u, y[rows], True).auc(), auc)
+            self._hold("auc_plain", _posterior(u, y[rows], False).auc(), auc)
+
+    def read_on(self, scores: Floats, y: Floats, size: int) -> None:
+        """The rest by the last scores, for the other rule."""
+        rest = np.flatnonzero(np.isnan(y))
+        rest = rest[np.argsort(-scores[rest], kind="stable")]
+        while self.buscar is None and len(rest):
+            self.labels += (self.truth[rest[:size]] == 1).tolist()
+            rest = rest[size:]
+            if self._buscar(int(self.pool.sum())):
+                found = self.known + sum(self.labels)
+                self.buscar = (1 - len(rest) / len(y), found / self.truth.sum())
+
+    def _hold(self, name: str, said: Any, true: float) -> None:
+        self.held[name].append(said.low <= true <= said.high)
+
+    def _buscar(self, n_pool: int) -> bool:
+        """Whether for some i "recall is below the target" is refuted at 5% by taking the rows
+        from the i-th on for a random sample of the rows then left."""
+        hits = np.cumsum(self.labels[::-1])
+        n, found = np.arange(1, len(hits) + 1), self.known + hits[-1]
+        missing = np.floor(found / TARGET) + 1 - (found - hits)
+        return bool((hypergeom.cdf(hits, n_pool - len(hits) + n, missing, n) < 0.05).any())
+
+    def row(self) -> dict[str, Any]:
+        stop, buscar = self.stop or (1.0, 1.0), self.buscar or (1.0, 1.0)
+        means = {name: np.mean(held) if held else "" for name, held in self.held.items()}
+        return {
+            "read_at_stop": stop[0],
+            "recall_at_stop": stop[1],
+            "read_at_buscar": buscar[0],
+            "recall_at_buscar": buscar[1],
+            **means,
+            "auc_rounds": len(self.held["auc_held"]),
+        }
+
+
+def _posterior(u: Floats, y: Floats, drawn: bool) -> Posterior:
+    return place_scores(u[y == 1], u[y == 0], random_labels=drawn)
 
 
 def show(experiment: Experiment, results: Path) -> str:
@@ -168,7 +299,32 @@ def show(experiment: Experiment, results: Path) -> str:
                 shown = f"{scale * np.mean(means):.{1 if scale > 1 else 2}f}" if means else ""
                 line[f"{column}, {method.label}"] = shown
         lines.append(line)
-    return markdown_table(lines)
+    watched = [r for r in rows if r["read_at_stop"]]
+    return markdown_table(lines) + "\n" + markdown_table(_watched(experiment, watched))
+
+
+def _watched(experiment: Experiment, rows: list[Any]) -> list[dict[str, object]]:
+    """Stops and intervals by data set, and pooled over all runs."""
+    out: list[dict[str, object]] = []
+    for data_set in (*experiment.data_sets, "all"):
+        own = [r for r in rows if data_set in ("all", r["data_set"])]
+        if not own:
+            continue
+
+        def of(name: str, own: list[Any] = own) -> Floats:
+            return np.array([float(r[name]) for r in own if r[name]])
+
+        extra = [of(f"read_at_{rule}") - of("read_to_95") for rule in ("stop", "buscar")]
+        line: dict[str, object] = {"data": data_set, "runs": len(own)}
+        line["wrong"] = f"{np.sum(of('recall_at_stop') < TARGET)}"
+        line["read to 95%"] = f"{100 * np.median(of('read_to_95')):.1f}"
+        line["extra, expected"] = f"{100 * np.median(extra[0]):.1f}"
+        line["extra, buscar"] = f"{100 * np.median(extra[1]):.1f}"
+        line["buscar wrong"] = f"{np.sum(of('recall_at_buscar') < TARGET)}"
+        for name in WATCHED[4:8]:
+            line[name] = f"{100 * np.mean(of(name)):.0f}%" if len(of(name)) else ""
+        out.append(line)
+    return out
 
 
 # The proven stop on scores of known quality.
@@ -245,7 +401,8 @@ LOOP = Kind(
     show,
     (
         *("n_rows", "positives", "read_to_95", "found_after_10"),
-        *("encoding_seconds", "round_seconds"),
+        *("encoding_seconds", "round_seconds", "rounds"),
+        *WATCHED,
     ),
     together,
 )

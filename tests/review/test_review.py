@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from pnuauc import Review, fit_table
-from pnuauc.evaluation.posterior import Expected
 from pnuauc.exceptions import InputError
 from pnuauc.review import PoolRanker
 from pnuauc.study import ColumnRoles
@@ -142,18 +141,32 @@ def test_labelled_table_has_decisions_and_odds_and_can_be_fitted(tmp_path):
     assert study.findings["labels"]["unlabeled"] == 200 - 28
 
 
-def test_expected_is_asked_when_there_is_one(tmp_path):
-    def expected(review, status):
-        return Expected(status.n_left / 100, 0.0, 2.0)
-
-    review, _, truth = begin(tmp_path, expected=expected)
-    assert begin(tmp_path)[0].status().expected is None
-    review.add(answer(review.next_batch(), truth))
+def test_expected_counts_undecided_rows_and_not_those_picked_by_hand(tmp_path):
+    review, frame, truth = begin(tmp_path)
+    assert review.status().expected is None
+    batch = review.next_batch()
+    said = answer(batch, truth)
+    review.add(said)
     status = review.status()
-    assert status.expected == Expected(1.72, 0.0, 2.0)
+    hidden = status.expected.hidden
     known = status.known + status.found
-    assert status.expected_recall == pytest.approx(known / (known + 2))
+    assert hidden.low <= hidden.value
+    assert status.expected_recall == pytest.approx(known / (known + hidden.high))
     assert "Expected, if the ranking" in " ".join(status.sentences())
+    json.dumps(status.to_dict())
+    negative = next(i for i in batch.ids if not truth[i])
+    review.add({negative: "unsure"}, relabel=True)
+    unsure = review.status()
+    assert unsure.expected_recall == pytest.approx(
+        known / (known + unsure.expected.hidden.high + 1)
+    )
+    review.add({negative: "negative"}, relabel=True)
+    seen = {*batch.ids, *frame["id"][frame["y"].notna()].astype(str)}
+    hand = next(i for i in truth if truth[i] and i not in seen)
+    review.add({hand: "positive"})
+    after = review.status()
+    assert after.found == status.found + 1
+    assert after.expected.share == status.expected.share
 
 
 def test_without_any_label_the_first_batch_is_random(tmp_path):
@@ -226,7 +239,7 @@ def test_ranking_drops_what_ranks_no_better_than_chance():
     X = rng.normal(size=(1500, 2))
     inside = (X**2).sum(axis=1) < 0.2
     y = np.where(rng.random(1500) < 0.2, inside, np.nan)
-    scores = PoolRanker(pa.table({"a": X[:, 0], "b": X[:, 1]}), ColumnRoles("y")).scores(y)
+    scores = PoolRanker(pa.table({"a": X[:, 0], "b": X[:, 1]}), ColumnRoles("y")).rank(y).scores
     free = np.isnan(y)
     top = np.argsort(-np.where(free, scores, -np.inf))[:50]
     assert inside[top].mean() > 0.9

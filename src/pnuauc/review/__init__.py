@@ -3,10 +3,11 @@
 from pnuauc.review.audit import Audit, Draw, positives_bound
 from pnuauc.review.batch import draw_batch, explore_share
 from pnuauc.review.decisions import check_decisions
+from pnuauc.review.expected import Outlook, outlook
 from pnuauc.review.ledger import DECISIONS, Drawn, Ledger
 from pnuauc.review.monitor import Drift, Monitoring, monitor_table, monitoring_page
-from pnuauc.review.rank import PoolRanker
-from pnuauc.review.review import Batch, Forecast, Review, RoundStatus, Status
+from pnuauc.review.rank import PoolRanker, Ranking
+from pnuauc.review.review import Batch, Review, RoundStatus, Status
 
 __all__ = [
     "DECISIONS",
@@ -15,10 +16,11 @@ __all__ = [
     "Draw",
     "Drawn",
     "Drift",
-    "Forecast",
     "Ledger",
     "Monitoring",
+    "Outlook",
     "PoolRanker",
+    "Ranking",
     "Review",
     "RoundStatus",
     "Status",
@@ -27,5 +29,6 @@ __all__ = [
     "explore_share",
     "monitor_table",
     "monitoring_page",
+    "outlook",
     "positives_bound",
 ]

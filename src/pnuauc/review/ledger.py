@@ -11,7 +11,7 @@ import datetime
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,14 @@ def read_decision(text: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A row of a batch: how it was drawn, "score" or "explore", and with what probability."""
+    """A row of a batch: how it was drawn, "score" or "explore", with what probability, and its
+    place in the reading order (see :mod:`pnuauc.review.expected`)."""
 
     id: str
     probability: float
     score: float
     by: str
+    place: float
 
 
 @dataclass
@@ -99,7 +101,7 @@ class Ledger:
         again = [row.id for row in rows if row.id in self._drawn]
         if again:
             raise ValueError(f"Rows {few(again)} were drawn before.")
-        self._append({"drawn": [[r.id, r.probability, r.score, r.by] for r in rows]})
+        self._append({"drawn": [list(astuple(r)) for r in rows]})
         return len(self.batches)
 
     def add_decisions(self, decisions: Mapping[str, str]) -> None:
@@ -128,7 +130,10 @@ class Ledger:
     def _take(self, entry: dict[str, Any]) -> None:
         date = str(entry["date"])
         if "drawn" in entry:
-            rows = [Drawn(str(i), float(p), float(s), str(by)) for i, p, s, by in entry["drawn"]]
+            rows = [
+                Drawn(str(i), float(p), float(s), str(by), float(u))
+                for i, p, s, by, u in entry["drawn"]
+            ]
             self.batches.append(_Batch(rows, date))
             self._drawn |= {row.id: len(self.batches) for row in rows}
             return

@@ -33,7 +33,7 @@ from pnuauc.io.encode import TableEncoder
 from pnuauc.model.model import cell_text
 from pnuauc.study import ColumnRoles
 
-__all__ = ["PoolRanker"]
+__all__ = ["PoolRanker", "Ranking"]
 
 #: Main directions of the words.
 _DIRECTIONS = 100
@@ -87,6 +87,24 @@ _MEMBERS = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Scores of a round.
+
+    Attributes
+    ----------
+    scores : shape (n,)
+    rows : those that stand for the table, shape (m,): all, or where these are many a draw
+    held_out : their scores by models that had not seen their labels, shape (m,)
+    weights : how many rows of the table each stands for, shape (m,)
+    """
+
+    scores: Floats
+    rows: NDArray[np.intp]
+    held_out: Floats
+    weights: Floats
+
+
 class PoolRanker:
     """Scores all rows of a table from the labels so far; the table is encoded once.
 
@@ -135,8 +153,8 @@ class PoolRanker:
 
     # ------------------------------------------------------------------ scores
 
-    def scores(self, y: Floats) -> Floats | None:
-        """Scores of all rows, shape (n,); None where no row is labelled positive.
+    def rank(self, y: Floats) -> Ranking | None:
+        """Scores of all rows; None where no row is labelled positive.
 
         Parameters
         ----------
@@ -145,12 +163,22 @@ class PoolRanker:
         if not (y == 1).any() or not self._members:
             return None
         rows, target, weight = self._training(y)
-        weights = self._member_weights(y, rows, target, weight)
+        held_out = self._held_out(rows, target, weight)
+        weights = np.full(len(self._members), 1.0 / len(self._members))
+        if len(held_out):
+            weights = combine(
+                np.array([roc_auc_score(target, h, sample_weight=weight) for h in held_out])
+            )
         out = np.zeros(len(y))
         for member, share in zip(self._members, weights, strict=True):
             if share > 0:
                 out += share * _standard(self._fit(member, rows, target, weight), y)
-        return out
+        if not len(held_out):
+            return Ranking(out, rows[:0], out[:0], out[:0])
+        stands = np.empty(len(rows))
+        for group in (y == 1, y == 0, np.isnan(y)):
+            stands[group[rows]] = group.sum() / max(group[rows].sum(), 1)
+        return Ranking(out, rows, weights @ held_out, stands)
 
     def _training(self, y: Floats) -> tuple[NDArray[np.intp], NDArray[np.bool_], Floats]:
         """Rows to learn from, which of them are positive, and their weights."""
@@ -184,26 +212,24 @@ class PoolRanker:
             return np.asarray(model.decision_function(Z))
         return np.asarray(model.predict_proba(Z)[:, 1])
 
-    def _member_weights(
-        self, y: Floats, rows: NDArray[np.intp], target: NDArray[np.bool_], weight: Floats
+    def _held_out(
+        self, rows: NDArray[np.intp], target: NDArray[np.bool_], weight: Floats
     ) -> Floats:
-        """By the held-out AUC of positives against all others, in the weights of the training."""
-        n = len(self._members)
-        if n == 1 or target.sum() < 2 * _FOLDS:
-            return np.full(n, 1.0 / n)
+        """Ranks from 0 to 1 by each member without the row's fold, shape (members, m); members is
+        0 where positives are too few."""
+        if target.sum() < 2 * _FOLDS:
+            return np.empty((0, len(rows)))
         fold = np.empty(len(rows), dtype=int)
         rng = np.random.default_rng(self._seed)
         for group in (target, ~target):
             fold[group] = rng.permutation(np.arange(group.sum()) % _FOLDS)
-        aucs = np.empty(n)
+        held_out = np.empty((len(self._members), len(rows)))
         for j, member in enumerate(self._members):
-            held_out = np.empty(len(rows))
             for k in range(_FOLDS):
                 use, out = fold != k, fold == k
                 found = self._fit(member, rows[use], target[use], weight[use], rows[out])
-                held_out[out] = np.argsort(np.argsort(found)) / len(found)
-            aucs[j] = roc_auc_score(target, held_out, sample_weight=weight)
-        return combine(aucs)
+                held_out[j, out] = np.argsort(np.argsort(found)) / len(found)
+        return held_out
 
     # ------------------------------------------------------------------ reasons
 

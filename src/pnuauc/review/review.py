@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,26 +28,16 @@ from pnuauc.model.files import load_model
 from pnuauc.review.audit import Audit
 from pnuauc.review.batch import draw_batch, explore_share
 from pnuauc.review.decisions import check_decisions, id_text
+from pnuauc.review.expected import Outlook, held_out_auc, outlook
 from pnuauc.review.ledger import Drawn, Ledger
 from pnuauc.review.page import review_page, review_sheet
-from pnuauc.review.rank import PoolRanker
+from pnuauc.review.rank import PoolRanker, Ranking
 from pnuauc.study import ColumnRoles, LabelCodes
 from pnuauc.study.rows import read_labels
 
-__all__ = ["Batch", "Forecast", "Review", "RoundStatus", "Status"]
+__all__ = ["Batch", "Review", "RoundStatus", "Status"]
 
-_SETTINGS, _LEDGER, _SCORES = "review.json", "ledger.jsonl", "scores.npy"
-
-
-class Forecast(Protocol):
-    """What gives the *expected* answer: how many positives are hidden among the rows that nobody
-    has looked at, under a model of the ranking.
-
-    It may use ``review.labelled()`` (labels and the odds with which rows were drawn), the last
-    scores ``review.scores`` and the counts of ``status``; None where it cannot tell.
-    """
-
-    def __call__(self, review: Review, status: Status) -> Expected | None: ...
+_SETTINGS, _LEDGER, _SCORES = "review.json", "ledger.jsonl", "scores.npz"
 
 
 @dataclass(frozen=True)
@@ -79,8 +69,9 @@ class Status(ShownAsTable):
     recall_low : proven likewise: at least this share of all positives is known
     target : the recall to stop at
     stop : whether the proven recall has reached the target
-    expected : hidden positives under a model of the ranking; None where there is no such model
-    expected_recall, expected_stop : the same question by the upper end of ``expected``
+    expected : what a model of the reading order expects; None before the review finds a positive
+    expected_recall, expected_stop : the same question by the upper limit of ``expected.hidden``
+    auc : of the last ranking over all rows that the table left unlabelled, with limits
     rounds : one :class:`RoundStatus` for each complete round
     """
 
@@ -98,14 +89,15 @@ class Status(ShownAsTable):
     level: float
     stop: bool
     rounds: tuple[RoundStatus, ...]
-    expected: Expected | None = None
+    expected: Outlook | None = None
+    auc: Expected | None = None
 
     @property
     def expected_recall(self) -> float | None:
-        """Lower bound of the recall by the *expected* answer."""
-        if self.expected is None:
+        """Lower bound of the recall by the *expected* answer; None where there is none."""
+        if self.expected is None or not self.expected.holds:
             return None
-        return _recall(self.known + self.found, self.expected.high)
+        return _recall(self.known + self.found, self.expected.hidden.high + self.n_undecided)
 
     @property
     def expected_stop(self) -> bool | None:
@@ -113,9 +105,12 @@ class Status(ShownAsTable):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        expected = None if self.expected is None else self.expected._asdict()
-        more = {"expected_recall": self.expected_recall, "expected_stop": self.expected_stop}
-        return {**asdict(self), "expected": expected, **more}
+        auc = None if self.auc is None else self.auc._asdict()
+        out = {**asdict(self), "auc": auc, "expected_recall": self.expected_recall}
+        if self.expected is not None:
+            found = self.expected
+            out["expected"] |= {"hidden": found.hidden._asdict(), "share": found.share._asdict()}
+        return {**out, "expected_stop": self.expected_stop}
 
     def sentences(self) -> list[str]:
         """The answer in words, the decision first."""
@@ -131,13 +126,29 @@ class Status(ShownAsTable):
             f"{self.recall_low:.1%}.",
         ]
         if self.expected is None:
-            out.append("Expected: not available.")
+            out.append("Expected: nothing yet, as the review has found no positive.")
         else:
-            e = self.expected
+            hidden, share = self.expected.hidden, self.expected.share
+            answer = "stop" if self.expected_stop else "go on"
+            if self.expected_recall is None:
+                out.append(
+                    f"Expected: cannot be estimated. {self.expected.random_hits} of the rows drawn "
+                    f"at random were positive where their places lead to expect "
+                    f"{self.expected.random_expected:.1f}: the ranking misses a kind of positive."
+                )
+            else:
+                out += [
+                    f"Expected, if the ranking goes on as it did: {hidden.value:.1f} positives "
+                    f"hidden, at most {hidden.high:,.0f}, so the recall is at least "
+                    f"{self.expected_recall:.1%}: {answer}. The next batch would find "
+                    f"{self.expected.next_batch:.1f}.",
+                    f"Of the rows that the table left unlabelled {share.value:.1%} are positive "
+                    f"({share.low:.1%} to {share.high:.1%}).",
+                ]
+        if self.auc is not None:
             out.append(
-                f"Expected, if the ranking goes on as it did: {e.value:.1f} positives hidden "
-                f"({e.low:.0f} to {e.high:.0f}), recall at least {self.expected_recall:.1%}: "
-                f"{'stop' if self.expected_stop else 'go on'}."
+                f"AUC of the ranking over these rows: {self.auc.value:.3f} ({self.auc.low:.3f} to "
+                f"{self.auc.high:.3f})."
             )
         if self.n_open:
             out.append(f"{self.n_open:,} rows of round {self.round} wait for a decision.")
@@ -226,8 +237,6 @@ class Review:
         As in :func:`pnuauc.fit_table`.
     model : path of a model file, optional
         Ranks by this model; by default a ranking is learned in every round.
-    expected : Forecast, optional
-        Gives the *expected* answer of :meth:`status`.
     """
 
     def __init__(
@@ -248,11 +257,9 @@ class Review:
         unlabeled_label: Any = None,
         model: str | os.PathLike[str] | None = None,
         random_state: int | None = None,
-        expected: Forecast | None = None,
     ) -> None:
         named = isinstance(table, (str, os.PathLike))
         self.folder = Path(folder)
-        self.expected = expected
         codes = {
             "positive": positive_label,
             "negative": negative_label,
@@ -280,16 +287,14 @@ class Review:
         self._settle()
 
     @classmethod
-    def open(
-        cls, folder: str | os.PathLike[str], table: Any = None, *, expected: Forecast | None = None
-    ) -> Review:
+    def open(cls, folder: str | os.PathLike[str], table: Any = None) -> Review:
         """The review in a folder; ``table`` is needed where it is not a file, or has moved."""
         kept = _kept(Path(folder))
         source = kept.table if table is None else table
         if source is None:
             raise InputError(f"The review in '{folder}' was not made from a file; pass its table.")
         review = cls.__new__(cls)
-        review.folder, review.expected, review._settings = Path(folder), expected, kept
+        review.folder, review._settings = Path(folder), kept
         review._read(source)
         review._check_rows(kept)
         return review
@@ -377,8 +382,16 @@ class Review:
     @property
     def scores(self) -> Floats | None:
         """Scores of the last ranking, shape (n,); None before the first."""
+        ranking = self._last_ranking
+        return None if ranking is None else ranking.scores
+
+    @property
+    def _last_ranking(self) -> Ranking | None:
         where = self.folder / _SCORES
-        return np.load(where, allow_pickle=False) if where.exists() else None
+        if not where.exists():
+            return None
+        with np.load(where, allow_pickle=False) as kept:
+            return Ranking(**kept)
 
     def labelled(self) -> Any:
         """The table as a ``pyarrow.Table`` with the decisions in its label column, and a column
@@ -412,17 +425,19 @@ class Review:
         if not len(pool):
             raise InputError("Every row of the table is labelled or was reviewed.")
         ranker = self._ranker
-        scores = ranker.scores(self.y)
-        explore = 1.0 if scores is None else self._explore()
-        scores = np.zeros(len(self.ids)) if scores is None else scores
+        ranking = ranker.rank(self.y)
+        explore = 1.0 if ranking is None else self._explore()
+        scores = np.zeros(len(self.ids)) if ranking is None else ranking.scores
         rng = np.random.default_rng([s.random_state, len(ledger.batches)])
         rows, chance, random = draw_batch(scores, pool, s.batch, explore, rng)
         with atomic_file(self.folder / _SCORES) as stream:
-            np.save(stream, scores)
+            np.savez(stream, **vars(ranking or Ranking(scores, pool[:0], scores[:0], scores[:0])))
+        places = (np.argsort(np.argsort(scores[pool])) + 0.5) / len(self._pool)
+        place = dict(zip(pool, places, strict=True))
         ledger.add_batch(
             [
-                Drawn(self.ids[k], float(p), float(scores[k]), "explore" if at_random else "score")
-                for k, p, at_random in zip(rows, chance, random, strict=True)
+                Drawn(self.ids[k], float(p), float(scores[k]), by, float(place[k]))
+                for k, p, by in zip(rows, chance, np.where(random, "explore", "score"), strict=True)
             ]
         )
 
@@ -521,8 +536,33 @@ class Review:
             stop=recall >= s.stop_at_recall,
             rounds=rounds,
         )
-        expected = None if self.expected is None else self.expected(self, status)
-        return replace(status, expected=expected)
+        rest = status.n_left + status.n_open
+        return replace(status, expected=self._expected(rest), auc=self._auc())
+
+    def _auc(self) -> Expected | None:
+        """Of the last ranking, by the decisions so far."""
+        last = self._last_ranking
+        if last is None or not len(last.rows):
+            return None
+        pool = np.isnan(self._given)[last.rows]
+        rows, worth, scores = last.rows[pool], last.weights[pool], last.held_out[pool]
+        drawn = ~np.isnan(self.probability[rows])
+        return held_out_auc(scores, self.y[rows], worth, drawn, 1.0 - self._settings.alpha)
+
+    def _expected(self, n_left: int) -> Outlook | None:
+        """From the rows that were drawn and decided; how rows picked by hand were found is not
+        known, so that they are no evidence."""
+        labels, s = self.ledger.labels, self._settings
+        drawn = [row for batch in self.ledger.batches for row in batch.rows if row.id in labels]
+        return outlook(
+            [row.place for row in drawn],
+            [labels[row.id] == 1 for row in drawn],
+            [row.by == "explore" for row in drawn],
+            n_pool=len(self._pool),
+            n_left=n_left,
+            batch=s.batch,
+            level=1.0 - s.alpha,
+        )
 
     def _rounds(self, known: int) -> tuple[RoundStatus, ...]:
         ledger, out = self.ledger, []
@@ -549,8 +589,9 @@ class _ModelRanker:
         self.model = load_model(path)
         self._scores = self.model.score(table)
 
-    def scores(self, y: Floats) -> Floats:
-        return self._scores
+    def rank(self, y: Floats) -> Ranking:
+        rows, none = np.arange(len(y)), np.ones(len(y))
+        return Ranking(self._scores, rows, self._scores, none)
 
     def explain(self, rows: NDArray[np.intp], y: Floats) -> tuple[list[list[str]], list[str]]:
         return [[] for _ in rows], ["" for _ in rows]
