@@ -649,7 +649,7 @@ def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"'{folder}' is a file; name a folder for the demo (--folder).")
     folder.mkdir(parents=True, exist_ok=True)
-    table, _ = make_payments(seed=_SEED)
+    table, fraud = make_payments(seed=_SEED)
     later, later_fraud = make_payments(3000, labelled=0, seed=_NEXT_SEED)
     first, second = folder / "payments.parquet", folder / "next_month.csv"
     _write(table, first)
@@ -677,6 +677,8 @@ def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
         voice, model, second, scored, choice=OutputChoice(), reading=ReadOptions(), jobs=jobs
     )
     _tell_truth(voice, scored, later_fraud, folder, findings)
+    verdicts = dict(zip(table.column("payment_id").to_pylist(), fraud, strict=True))
+    _review_to_stop(voice, first, model, verdicts)
     voice.say(f"\nOpen {findings['files']['report']} in a browser.", style="bold green")
 
 
@@ -696,6 +698,32 @@ def _tell_truth(
         f"The fit, which saw {findings['labels']['positive'] + findings['labels']['negative']} "
         f"labels, had estimated {auc['value']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})."
     )
+
+
+def _review_to_stop(voice: Voice, table: Path, model: Path, truth: dict[Any, Any]) -> None:
+    """Rounds of ``pnuauc review`` with the truth for a reviewer, until it expects to be done."""
+    from pnuauc.review import Review
+
+    voice.say("\nNow reviewers work through the rows that nobody looked at, 500 a round:")
+    command = f"pnuauc review {table} --label is_fraud --id payment_id --batch 500 --model {model}"
+    voice.say(f"$ {command}", style="cyan")
+    settings: dict[str, Any] = {"label": "is_fraud", "id": "payment_id", "batch": 500}
+    folder = beside(table, ".review")
+    found = Review(table, folder, model=model, random_state=_SEED, **settings)
+    verdicts = {str(name): int(fraud) for name, fraud in truth.items()}
+    status, lines = found.status(), []
+    while status.n_left and not status.expected_stop:
+        batch = found.next_batch()
+        found.add({name: verdicts[name] for name in batch.ids})
+        status = found.status()
+        high = "" if status.expected is None else f"{status.expected.hidden.high:.0f}"
+        recall = "" if status.expected_recall is None else f"{status.expected_recall:.0%}"
+        lines.append([str(status.round), str(status.n_read), str(status.found), high, recall])
+    voice.table(["round", "read", "found", "hidden at most", "recall at least"], lines)
+    for sentence in status.sentences():
+        voice.say(sentence)
+    total = sum(verdicts.values())
+    voice.say(f"In truth {status.known + status.found} of {total} frauds are known now.")
 
 
 def _write(table: Any, path: Path) -> None:
