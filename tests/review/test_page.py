@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pnuauc import Review
+from pnuauc import Review, fit_table
 
 EVIL = "</script><script>document.title='hacked'</script><img src=x onerror=alert(1)>"
 
@@ -118,6 +118,7 @@ def wait_for(check, seconds=20):
     raise AssertionError("It did not happen.")
 
 
+@pytest.mark.system
 def test_a_round_by_keyboard(review, browser, tmp_path):
     from selenium.webdriver.common.by import By
 
@@ -158,3 +159,6 @@ def test_a_round_by_keyboard(review, browser, tmp_path):
     assert review.ledger.labels == {i: int(truth[i]) for i in batch.ids}
     assert review.status().n_open == 0
     assert review.next_batch().round == 2
+    columns = {"label": "y", "ids": ["id"], "drop": ["probability", "note"]}
+    study = fit_table(review.labelled(), **columns, comparisons=False, importance=False)
+    assert study.findings["labels"]["unlabeled"] == 60 - 10 - 30
