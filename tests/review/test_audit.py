@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from pnuauc.review import Audit, Draw, positives_bound
+from pnuauc.review import Audit, Draw
+
+
+def positives_bound(n_rows, draws, alpha=0.05):
+    audit = Audit(n_rows, alpha)
+    for draw in draws:
+        audit.update(draw)
+    return audit.upper
 
 
 def chance_of_error(n_rows, n_positive, alpha):

@@ -1,6 +1,6 @@
 """The working loop: review, label, know when to stop."""
 
-from pnuauc.review.audit import Audit, Draw, positives_bound
+from pnuauc.review.audit import Audit, Draw
 from pnuauc.review.batch import draw_batch, explore_share
 from pnuauc.review.decisions import check_decisions
 from pnuauc.review.expected import Outlook, outlook
@@ -30,5 +30,4 @@ __all__ = [
     "monitor_table",
     "monitoring_page",
     "outlook",
-    "positives_bound",
 ]

@@ -20,7 +20,6 @@ probability of no hit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats
 
-__all__ = ["Audit", "Draw", "positives_bound"]
+__all__ = ["Audit", "Draw"]
 
 #: Totals that the bettor believes in, geometric between 1 and the size of the pool, beside 0.
 _N_TOTALS = 65
@@ -105,18 +104,3 @@ class Audit:
         if not len(alive):  # the event of probability alpha: all that is sure is what was found
             alive, wealth = np.array([draw.found + draw.positive]), np.zeros(1)
         self._alive, self._wealth = alive, wealth
-
-
-def positives_bound(n_rows: int, draws: Iterable[Draw], alpha: float = 0.05) -> int:
-    """Upper bound of the positives among ``n_rows`` rows after the draws, in their order.
-
-    Examples
-    --------
-    >>> misses = [Draw(n_left=100 - t, found=0, positive=False) for t in range(60)]
-    >>> positives_bound(100, misses)
-    5
-    """
-    audit = Audit(n_rows, alpha)
-    for draw in draws:
-        audit.update(draw)
-    return audit.upper

@@ -178,9 +178,6 @@ class Batch:
     page: Path
     sheet: Path
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
 
 @dataclass(frozen=True)
 class _Settings:
