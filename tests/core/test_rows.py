@@ -18,6 +18,7 @@ from pnuauc.core.rows import (
     array_rows,
     count_rows,
     even_folds,
+    group_numbers,
     grouped_folds,
     map_blocks,
     row_blocks,
@@ -85,7 +86,9 @@ def test_grouped_folds_without_shuffling_are_those_of_seed_zero():
     y, scores, _ = gaussian_scores(0, (15, 20, 80), 0.3)
     codes = read_roles(y).codes
     groups = np.random.default_rng(3).integers(0, 25, len(y))
-    fold, *others = (grouped_folds(codes, groups, 3, check_random_state(s)) for s in range(4))
+    fold, *others = (
+        grouped_folds(codes, group_numbers(groups), 3, check_random_state(s)) for s in range(4)
+    )
     assert all((fold != other).any() for other in others)
     for k, (train, test) in enumerate(RoleStratifiedKFold(3).split(scores, y, groups)):
         np.testing.assert_array_equal(test, np.flatnonzero(fold == k))

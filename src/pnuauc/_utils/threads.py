@@ -11,8 +11,7 @@ from threadpoolctl import threadpool_limits
 __all__ = ["one_blas_thread", "one_thread_for_few"]
 
 #: Up to this many rows a fit is many small systems and trees: threads of BLAS and OpenMP save
-#: nothing there, and wait for each other on a busy machine. The demo took 206 seconds with two
-#: other programs on two cores, 44 since; alone 23 with either.
+#: nothing there, and wait for each other on a busy machine.
 FEW_ROWS = 20_000
 _in_use = {"blas": threading.Lock(), "openmp": threading.Lock()}
 

@@ -27,8 +27,7 @@ def category_weights(X: NDArray[Any]) -> Floats:
 
     sqrt(G / K) for the K columns of G categories, so that together they weigh as much as G columns;
     1 for all others. One weight for all: among themselves categories keep their proportions, and a
-    table of nothing but categories is left as it is. (A weight for each category, sqrt(1 / its
-    levels), was level on mixed tables and a point worse on a table of categories alone.)
+    table of nothing but categories is left as it is.
 
     Parameters
     ----------

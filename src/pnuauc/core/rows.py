@@ -374,7 +374,7 @@ class ArrayRows(Rows):
             yield result
 
 
-class SomeRows:
+class SomeRows(Rows):
     """Some of the rows of another visitor: those where ``wanted(block)`` is true."""
 
     def __init__(self, rows: Rows, wanted: Callable[[Block], Mask]) -> None:
@@ -385,7 +385,8 @@ class SomeRows:
             start: int(end - n) for (start, n), end in zip(sizes, ends, strict=True) if n
         }
 
-    def _apply(self, function: Callable[[Block], _Result]) -> Callable[[Block], Any]:
+    def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
+        """function(block) for every block that has wanted rows, in order."""
         wanted, starts = self.wanted, self._starts
 
         def apply(block: Block) -> tuple[_Result] | None:
@@ -393,23 +394,9 @@ class SomeRows:
                 return None
             return (function(block.take(wanted(block), starts[block.start])),)
 
-        return apply
-
-    def map(self, function: Callable[[Block], _Result]) -> Iterator[_Result]:
-        """function(block) for every block that has wanted rows, in order."""
-        for found in self.rows.map(self._apply(function)):
+        for found in self.rows.map(apply):
             if found is not None:
                 yield found[0]
-
-    def reduce(
-        self,
-        summarize: Callable[[Block], _Result],
-        merge: Callable[[_Result, _Result], _Result],
-        zero: _Result,
-    ) -> _Result:
-        """Merge the summaries of all blocks that have wanted rows, in order."""
-        (total,) = self.rows.reduce(self._apply(summarize), merge_known(merge), (zero,))
-        return total
 
 
 def array_rows(

@@ -166,9 +166,33 @@ def compare_counted(
     gap = np.nan_to_num(raw_a - raw_b)
     per_prior = slopes @ (weights * gap)
     scatter = float(np.sqrt(mass @ (per_prior - mass @ per_prior) ** 2))
-    totals = [_on_average(method, weights, raw, shares, mass) for raw in (raw_a, raw_b)]
-    unbiased = float(mass @ per_prior)
-    return _result(unbiased, totals, parts, rows, scatter, level, method, weights, notes)
+    unbiased, sampling = float(mass @ per_prior), float(np.sqrt(parts.sum()))
+    df = satterthwaite(parts, rows)
+    p_value = float(2.0 * stats.t.sf(abs(unbiased) / sampling, df)) if sampling > 0 else 1.0
+    # a difference without a visible variance is not a certain one: its interval is everything
+    blind = sampling == 0.0 and unbiased != 0.0
+    if blind:
+        notes.append("Every row shows the same difference, so no variance can be estimated.")
+    elif sampling == 0.0:
+        notes.append("Both columns rank the rows alike.")
+    std_error = float(np.hypot(sampling, scatter))
+    # of the values as they are stated, each inside [0, 1]; the test looks at the unbiased one
+    value_a, value_b = (_on_average(method, weights, raw, shares, mass) for raw in (raw_a, raw_b))
+    half = 2.0 if blind else t_quantile(level, df) * std_error
+    low, high = np.clip([value_a - value_b - half, value_a - value_b + half], -1.0, 1.0)
+    return AUCComparison(
+        difference=value_a - value_b,
+        std_error=std_error,
+        low=float(low),
+        high=float(high),
+        level=level,
+        p_value=p_value,
+        value_a=value_a,
+        value_b=value_b,
+        method=method,
+        weights=named_weights(method, weights),
+        notes=tuple(notes),
+    )
 
 
 def holm(p_values: ArrayLike) -> Floats:
@@ -356,47 +380,3 @@ def _common_weights(
     if covariance[best, best] < weights @ covariance @ weights:
         return np.eye(3)[best], f"For this difference {SINGLES[best]!r} alone is tightest."
     return weights, "The same weights are used for both models."
-
-
-def _result(
-    unbiased: float,
-    totals: list[float],
-    parts: Floats,
-    n: tuple[float, ...],
-    prior_part: float,
-    level: float,
-    method: str,
-    weights: Floats,
-    notes: list[str],
-) -> AUCComparison:
-    sampling = float(np.sqrt(parts.sum()))
-    df = satterthwaite(parts, n)
-    # of the values as they are stated, each inside [0, 1]; the test looks at the unbiased one
-    difference = totals[0] - totals[1]
-    if sampling > 0:
-        p_value = float(2.0 * stats.t.sf(abs(unbiased) / sampling, df))
-    else:
-        p_value = 1.0
-        notes.append(
-            "Both columns rank the rows alike."
-            if unbiased == 0
-            else "Every row shows the same difference, so no variance can be estimated."
-        )
-    std_error = float(np.hypot(sampling, prior_part))
-    # a difference without a visible variance is not a certain one: its interval is everything
-    blind = sampling == 0.0 and unbiased != 0.0
-    half = 2.0 if blind else t_quantile(level, df) * std_error
-    low, high = np.clip([difference - half, difference + half], -1.0, 1.0)
-    return AUCComparison(
-        difference=difference,
-        std_error=std_error,
-        low=float(low),
-        high=float(high),
-        level=level,
-        p_value=p_value,
-        value_a=totals[0],
-        value_b=totals[1],
-        method=method,
-        weights=named_weights(method, weights),
-        notes=tuple(notes),
-    )

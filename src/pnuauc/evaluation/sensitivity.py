@@ -72,26 +72,23 @@ def sensitivity_from_counts(
     grid = np.linspace(0.02, 0.5, 25) if priors is None else np.asarray(priors, dtype=float)
     if grid.ndim != 1 or len(grid) == 0:
         raise ValueError("priors must be a one-dimensional list of at least one prior.")
-    results = [_one_prior(counts, float(prior), method, level, variance_factor) for prior in grid]
+    # one method along the curve: "auto" would change it where the interval happens to be narrower
+    roles = (counts.n_positive, counts.n_negative, counts.n_unlabeled)
+    method = "combined" if method == "auto" and min(roles) > 0 else method
+    results: list[AUCEstimate | None] = []
+    for prior in grid.tolist():
+        try:
+            one = auc_from_counts(counts, prior, method, level, variance_factor=variance_factor)
+        except PriorRefutedError:
+            results.append(None)
+        else:
+            results.append(one)
     columns = {
         name: np.array([np.nan if r is None else getattr(r, name) for r in results])
         for name in ("value", "std_error", "low", "high")
     }
     used = next((r.method for r in results if r is not None), method)
     return PriorSensitivity(priors=grid, method=used, level=level, **columns)
-
-
-def _one_prior(
-    counts: ScoreCounts, prior: float, method: str, level: float, variance_factor: float
-) -> AUCEstimate | None:
-    """The estimate as if the prior were known; None where the scores refute it."""
-    # one method along the curve: "auto" would change it where the interval happens to be narrower
-    several = method == "auto" and min(counts.n_positive, counts.n_negative) > 0
-    chosen = "combined" if several and counts.n_unlabeled else method
-    try:
-        return auc_from_counts(counts, prior, chosen, level, variance_factor=variance_factor)
-    except PriorRefutedError:
-        return None
 
 
 def odds_bounds(values: ArrayLike, odds: float) -> tuple[float, float]:
