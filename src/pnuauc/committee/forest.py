@@ -29,11 +29,6 @@ TAKES_MISSING = parse_version(sklearn.__version__) >= parse_version("1.8")
 
 #: (row, tree) pairs that walk down together: their node numbers stay in the processor's cache.
 _WALKERS = 1 << 16
-#: Trees with at most this many leaves are scored by bit masks, one machine word a tree.
-_WORD = 64
-#: Columns and bytes of mask tables above which walking is the better way (measured).
-_MASK_COLUMNS, _MASK_BYTES = 150, 1 << 24
-
 
 #: Levels of a tree; scikit-learn's have some dozens. Trees of all forests of a model file together:
 #: a committee has less than a thousand, and each is rebuilt one by one.
@@ -192,24 +187,43 @@ class Forest:
     def score(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """base + sum of leaf values, shape (n,); X dense, NaN allowed."""
         X = np.asarray(X, dtype=np.float32 if self.single else np.float64)
-        if self.single:
-            if self._compiled is not None:
-                rows = np.ascontiguousarray(X)
-                return (
-                    np.asarray(sum(tree.predict(rows)[:, 0] for tree in self._compiled)) + self.base
-                )
-            X = X.astype(np.float64)
+        if self._compiled is not None:
+            rows = np.ascontiguousarray(X if self.single else self._ranked(X))
+            total = sum(tree.predict(rows)[:, 0] for tree in self._compiled)
+            return np.asarray(total) + self.base
+        X = X.astype(np.float64)
         step = max(1, _WALKERS // self.n_trees)
-        out = np.empty(len(X))
-        # masks take no missing values; few rows are not worth their tables
-        masks = self._masks if len(X) > 200 else None
-        for start in range(0, len(X), step):
-            block = X[start : start + step]
-            if masks is None or np.isnan(block).any():
-                out[start : start + step] = self._walk(block)
-            else:
-                out[start : start + step] = masks.score(block)
-        return out + self.base
+        blocks = [self._walk(X[start : start + step]) for start in range(0, len(X), step)]
+        return np.concatenate([np.empty(0), *blocks]) + self.base
+
+    @cached_property
+    def _cuts(self) -> list[NDArray[np.float64]]:
+        """By column the thresholds of its inner nodes, each once, ascending."""
+        inner = self.left != np.arange(len(self.left))
+        feature, threshold = self.feature[inner], self.threshold[inner]
+        order = np.lexsort((threshold, feature))
+        ends = np.searchsorted(feature[order], np.arange(int(self.feature.max()) + 2))
+        parts = np.split(threshold[order], ends[1:-1])
+        return [np.unique(part) for part in parts]
+
+    def _ranks_of_thresholds(self) -> NDArray[np.float64]:
+        out = np.zeros(len(self.left))
+        for j, cuts in enumerate(self._cuts):
+            mine = np.flatnonzero(self.feature == j)
+            out[mine] = np.searchsorted(cuts, self.threshold[mine])
+        return out
+
+    def _ranked(self, X: NDArray[np.float64]) -> NDArray[np.float32]:
+        """How many thresholds of its column each x exceeds: exact in single precision.
+
+        x <= the k-th threshold if and only if that count is at most k.
+        """
+        out = np.zeros(X.shape, dtype=np.float32)
+        for j, cuts in enumerate(self._cuts):
+            if len(cuts):
+                out[:, j] = np.searchsorted(cuts, X[:, j])
+                out[np.isnan(X[:, j]), j] = np.nan
+        return out
 
     def _walk(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         m, d = X.shape
@@ -254,7 +268,7 @@ class Forest:
         nodes["left_child"] = np.where(leaf, -1, self.left - first)
         nodes["right_child"] = np.where(leaf, -1, self.right - first)
         nodes["feature"] = np.where(leaf, -2, self.feature)
-        nodes["threshold"] = self.threshold
+        nodes["threshold"] = self.threshold if self.single else self._ranks_of_thresholds()
         nodes["missing_go_to_left"] = self.missing_left
         values = self.value[:, None, None]
         found = []
@@ -270,10 +284,6 @@ class Forest:
             )
             found.append(one)
         return found
-
-    @cached_property
-    def _masks(self) -> _Masks | None:
-        return _Masks.of(self)
 
 
 def _check_depth(left: NDArray[Any], right: NDArray[Any], roots: NDArray[Any]) -> None:
@@ -298,88 +308,6 @@ class _Part:
     missing_left: NDArray[np.bool_]
     value: NDArray[np.float64]
     leaf: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class _Masks:
-    """Small trees without walking (the idea of QuickScorer, Lucchese et al. 2015).
-
-    A bit for every leaf of a tree, left to right. A node whose comparison fails rules out the
-    leaves of its left subtree; the lowest bit that is left over all nodes is the leaf reached.
-    For each column the masks of all nodes, ANDed in the order of their thresholds, make a table:
-    the place of x among the thresholds picks its row, one word a tree.
-    """
-
-    columns: list[tuple[int, NDArray[np.float64], NDArray[np.uint64]]]
-    values: NDArray[np.float64]  # (n_trees, 64)
-
-    @classmethod
-    def of(cls, forest: Forest) -> _Masks | None:
-        """None where a tree has too many leaves or the tables would be too large."""
-        leaf = forest.left == np.arange(len(forest.left))
-        inner = np.flatnonzero(~leaf)
-        used = np.unique(forest.feature[inner])
-        if len(used) > _MASK_COLUMNS or (len(inner) + 1) * forest.n_trees * 8 > _MASK_BYTES:
-            return None
-        ends = np.append(np.sort(forest.roots)[1:], len(leaf))
-        sizes = ends - np.sort(forest.roots)
-        if sizes.max() > 2 * _WORD - 1 or len(np.unique(forest.roots)) < forest.n_trees:
-            return None
-        values = np.zeros((forest.n_trees, _WORD))
-        ruled_out = np.zeros(len(leaf), dtype=np.uint64)
-        tree_of = np.zeros(len(leaf), dtype=np.intp)
-        for t, root in enumerate(forest.roots):
-            if not _lay_out(forest, leaf, int(root), t, values, ruled_out, tree_of):
-                return None
-        full = np.uint64(2**64 - 1)
-        columns = []
-        for f in used:
-            nodes = inner[forest.feature[inner] == f]
-            nodes = nodes[np.argsort(forest.threshold[nodes], kind="stable")]
-            table = np.full((len(nodes) + 1, forest.n_trees), full, dtype=np.uint64)
-            table[np.arange(1, len(nodes) + 1), tree_of[nodes]] = ~ruled_out[nodes]
-            columns.append(
-                (int(f), forest.threshold[nodes], np.bitwise_and.accumulate(table, axis=0))
-            )
-        return cls(columns, values)
-
-    def score(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        n_trees = len(self.values)
-        left = np.full((len(X), n_trees), np.uint64(2**64 - 1))
-        for f, thresholds, table in self.columns:
-            # x <= threshold goes left: only thresholds strictly below x fail
-            left &= table[np.searchsorted(thresholds, X[:, f], side="left")]
-        lowest = left & (~left + np.uint64(1))
-        place = np.frexp(lowest.astype(np.float64))[1] - 1  # exact: a power of two
-        return np.asarray(self.values[np.arange(n_trees), place].sum(axis=1))
-
-
-def _lay_out(
-    forest: Forest,
-    leaf: NDArray[np.bool_],
-    root: int,
-    tree: int,
-    values: NDArray[np.float64],
-    ruled_out: NDArray[np.uint64],
-    tree_of: NDArray[np.intp],
-) -> bool:
-    """Number the leaves of one tree from left to right; False if there are more than a word's."""
-    count = 0
-    stack: list[tuple[int, int]] = [(root, -1)]  # (node, first leaf of its left subtree or -1)
-    while stack:
-        node, first = stack.pop()
-        if leaf[node]:
-            if count >= _WORD:
-                return False
-            values[tree, count] = forest.value[node]
-            count += 1
-        elif first < 0:
-            tree_of[node] = tree
-            stack += [(node, count), (int(forest.left[node]), -1)]
-        else:  # back from the left subtree: it holds the leaves first .. count - 1
-            ruled_out[node] = np.uint64(((1 << (count - first)) - 1) << first)
-            stack.append((int(forest.right[node]), -1))
-    return True
 
 
 # Randomised trees by scikit-learn, each on rows of its own.
