@@ -54,9 +54,10 @@ def planned(inputs: int, numbers: int, kills: int) -> dict[Target, int]:
     from attack.faults import FAULT_CASES, FAULTS
     from attack.kills import KILLS
     from attack.numbers import NUMBERS
+    from attack.scored import SCORED
     from attack.targets import FILE_TARGETS
 
-    plan = {target: round(share * inputs) for target, share in FILE_TARGETS.items()}
+    plan = {target: round(share * inputs) for target, share in (FILE_TARGETS | SCORED).items()}
     return plan | {BOMB_TARGET: len(BOMBS), FAULTS: FAULT_CASES, NUMBERS: numbers, KILLS: kills}
 
 

@@ -121,7 +121,7 @@ def _columns(n: int) -> Callable[[dict, dict], None]:
         columns = [{"name": f"c{i}", **kind} for i in range(n)]
         manifest["encoder"] |= {"columns": columns, "levels": [], "rare": []}
         manifest["card"] = {}
-        for name in ("fill", "mean", "scale"):
+        for name in ("fill", "mean", "scale", "low", "high", "missing"):
             arrays[f"encoder/{name}"] = np.ones(n)
         arrays["encoder/boolean_fill"] = np.zeros(0)
         for name in ("flagged", "ranks"):

@@ -123,14 +123,14 @@ def _table(name: str) -> Callable[[int], str]:
 
 #: Shares of the inputs: cheap readers get more.
 FILE_TARGETS: dict[Target, float] = {
-    Target("model file, rewritten", _models): 0.15,
-    Target("model file, damaged", _damaged_models): 0.10,
+    Target("model file, rewritten", _models): 0.13,
+    Target("model file, damaged", _damaged_models): 0.08,
     **{
         Target(f"table {name}", partial(_table, name)): share
         for name, share in (
-            ("t.csv", 0.11),
+            ("t.csv", 0.09),
             ("t.tsv", 0.05),
-            ("t.csv.gz", 0.07),
+            ("t.csv.gz", 0.05),
             ("t.csv.zip", 0.03),
             ("t.csv.xz", 0.02),
             ("t.csv.bz2", 0.02),
@@ -140,7 +140,7 @@ FILE_TARGETS: dict[Target, float] = {
             ("plain.parquet", 0.07),
             ("t.arrow", 0.07),
             ("t.feather", 0.06),
-            ("t.libsvm", 0.07),
+            ("t.libsvm", 0.05),
             ("t.jsonl", 0.05),
             ("t.xlsx", 0.02),
         )

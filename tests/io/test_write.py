@@ -544,3 +544,15 @@ def test_leftovers_are_known_by_name_and_age_and_never_read(tmp_path):
     assert young.exists()
     assert journal.exists()  # a file of somebody else
     assert (tmp_path / "t").read_text() == "new"
+
+
+@pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}] * 2, [b"\xff", b"\xfe"]])
+def test_what_csv_cannot_hold_is_one_sentence(tmp_path, values):
+    """Lists, structs and bytes that are no text, in an id; Parquet takes them."""
+    batch = pa.record_batch({"id": pa.array(values), "score": [0.5, 1.0]})
+    with pytest.raises(InputError, match=r"Column 'id' holds .*, which CSV cannot hold; write"):
+        TableWriter(io.BytesIO(), "out.csv").write(batch)
+    writer = TableWriter(out := io.BytesIO(), "out.parquet")
+    writer.write(batch)
+    writer.close()
+    assert pa.parquet.read_table(pa.BufferReader(out.getvalue())).to_pydict() == batch.to_pydict()

@@ -225,9 +225,21 @@ class TableWriter:
         self._writer: Any = None
 
     def write(self, batch: Any) -> None:
-        if self._writer is None:
-            self._writer = self._open(batch.schema.with_metadata({SIGN: SIGN}))
-        self._writer.write_batch(batch)
+        try:
+            if self._writer is None:
+                self._writer = self._open(batch.schema.with_metadata({SIGN: SIGN}))
+            self._writer.write_batch(batch)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # lists, or bytes in CSV
+            kinds = {name: batch.schema.field(name).type for name in batch.schema.names}
+            odd = (n for n, kind in kinds.items() if pa.types.is_nested(kind) or is_bytes(kind))
+            name = next(odd, None)
+            if name is None:
+                raise
+            raise InputError(
+                f"Column '{name}' holds {kinds[name]}, which {self.kind.upper()} cannot hold; write "
+                "the scores as .parquet, or choose other columns.",
+                about="output",
+            ) from error
 
     def close(self) -> None:
         if self._writer is not None:
