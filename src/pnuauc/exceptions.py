@@ -14,6 +14,7 @@ __all__ = [
     "PnuaucWarning",
     "PriorNotIdentifiedError",
     "PriorRefutedError",
+    "ReadingWarning",
 ]
 
 
@@ -39,6 +40,10 @@ class PnuaucWarning(UserWarning):
 
 class LabelReadingWarning(PnuaucWarning):
     """Labels could be read in more than one way; the message says how they were read."""
+
+
+class ReadingWarning(PnuaucWarning):
+    """A file is read in a way that it does not say; the message says how."""
 
 
 class CorrectionWarning(PnuaucWarning):

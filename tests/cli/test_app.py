@@ -203,7 +203,7 @@ def test_the_default_model_writes_probabilities_and_reasons(tmp_path):
     assert result.exit_code == 0, result.output
     out = read_table(tmp_path / "s.csv")
     chances = ["probability", "probability_low", "probability_high"]
-    assert out.column_names == ["y", "seen", "score", "percentile", *chances, "reasons"]
+    assert out.column_names == ["row", "y", "seen", "score", "percentile", *chances, "reasons"]
     value, low, high = (out.column(name).to_numpy() for name in chances)
     assert ((low <= value) & (value <= high)).all()
     assert value[60:].mean() == pytest.approx(0.3, abs=0.05)  # the prior

@@ -11,6 +11,7 @@ import lzma
 import struct
 import subprocess
 import sys
+import warnings
 import zipfile
 
 import numpy as np
@@ -28,7 +29,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from attack.archives import packed as zipped
 from attack.archives import workbook
-from pnuauc.exceptions import InputError
+from pnuauc.exceptions import InputError, ReadingWarning
 from pnuauc.io import (
     OutputChoice,
     ReadOptions,
@@ -262,7 +263,7 @@ def test_invalid_text_and_offsets_are_refused(tmp_path):
 
 _FUZZ = """
 import sys, numpy as np
-from pnuauc.exceptions import InputError
+from pnuauc.exceptions import InputError, ReadingWarning
 from pnuauc.io import TableEncoder, read_table
 from pnuauc.io.readers import iter_batches
 data = open(sys.argv[1], "rb").read()
@@ -598,11 +599,13 @@ def test_gzip(tmp_path):
     assert sum(b.num_rows for b in iter_batches(path)) == 3
 
 
-def test_latin1_needs_its_name(tmp_path):
+def test_windows_text_is_recognised_and_said(tmp_path):
     path = tmp_path / "t.csv"
+    path.write_bytes("Größe,y\nZoë €,1\nUwe,0\n".encode("cp1252"))
+    with pytest.warns(ReadingWarning, match="not UTF-8 text and is read as cp1252"):
+        table = read_table(path)
+    assert table.to_pydict() == {"Größe": ["Zoë €", "Uwe"], "y": [1, 0]}
     path.write_bytes("name,y\nZoë,1\nUwe,0\n".encode("latin-1"))
-    with pytest.raises(InputError, match="its encoding must be given"):
-        read_table(path)
     table = read_table(path, ReadOptions(encoding="latin-1"))
     assert table.column("name").to_pylist() == ["Zoë", "Uwe"]
 
@@ -631,7 +634,7 @@ BAD_FILES = {
     "fake.parquet": (b"PAR1 this is not parquet at all", "cannot be read as Parquet"),
     "cut.feather": (b"ARROW1\0\0 cut", "cannot be read as Arrow"),
     "bad.libsvm": (b"1 1:2 nonsense\n", "not LIBSVM"),
-    "latin.csv": ("a,y\né,1\nü,0\n".encode("latin-1"), "not UTF-8"),
+    "bytes.csv": (b"a,y\n\x81,1\n\x8d,0\n", "not UTF-8"),
 }
 
 
@@ -658,7 +661,9 @@ def rows_or_refusal(path):
     """Rows read, at least 0, or None where the file is refused in one sentence; never a crash."""
     table = None
     try:
-        table = read_table(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReadingWarning)  # about encodings and titles
+            table = read_table(path)
     except InputError as refusal:  # anything else fails the test
         told = str(refusal)
     if table is None:
@@ -845,3 +850,38 @@ def test_data_that_never_begin_are_refused(tmp_path, part):
 def test_the_cached_value_of_a_formula_is_read(tmp_path):
     formula = b'<row r="2"><c r="A2"><f>1+1</f><v>2</v></c>' + number("B2", 5) + b"</row>"
     assert read(tmp_path, sheet(HEADER + formula)).to_pydict() == {"a": [2], "b": [5]}
+
+
+TITLED = ["Report of January, 2024", "", "id;a;b;y", "x;1,5;2;1", "y;2,5;3;", "z;0,5;1;0"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_title_above_the_names_is_left_out(tmp_path, ending, padded):
+    """Also where the title is filled up with empty cells, as spreadsheets export it."""
+    path, rows = tmp_path / f"t{ending}", [line.split(";") for line in TITLED]
+    if padded:
+        rows = [row + [""] * (4 - len(row)) for row in rows]
+    if ending == ".csv":
+        path.write_text("\n".join(";".join(row) for row in rows) + "\n")
+    else:
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([cell or None for cell in row])
+        book.save(path)
+    with pytest.warns(ReadingWarning, match=r"above the names in line 3 left out as a title"):
+        table = read_table(path)
+    assert table.column_names == ["id", "a", "b", "y"]
+    assert table.column("id").to_pylist() == ["x", "y", "z"]
+    assert table.equals(read_table(path, ReadOptions(header=3)))
+    assert read_table(path, ReadOptions(header=4)).column("x").to_pylist() == ["y", "z"]
+    with pytest.raises(InputError, match="no names in line 90"):
+        read_table(path, ReadOptions(header=90))
+
+
+def test_names_that_are_one_short_are_no_title(tmp_path):
+    """As R writes them: still refused, not taken for a title."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,2.5,1\n2,3.5,0\n")
+    with pytest.raises(InputError, match="unequal length"):
+        read_table(path)

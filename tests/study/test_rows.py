@@ -518,7 +518,10 @@ def test_rows_that_are_drawn_are_told_and_a_column_that_counts_them_left_out():
     assert rows.roles.counts == (5, 5, 29)
     assert rows.counts.counts == (5, 5, 30)
     assert rows.table.column_names == ["x"]
-    assert rows.notes[0] == "Column 'k' numbers the rows; left out."
+    assert (
+        rows.notes[0]
+        == "Column 'k' numbers the rows; left out and copied to every output as an id."
+    )
     assert rows.notes[1].startswith("Fitted on 29 of 30 unlabelled rows")
     assert len(rows.origin.drawn) == 29
     assert rows.origin.source.schema.names == ["x", "k", "i", "y"]

@@ -28,6 +28,7 @@ from pnuauc.exceptions import (
     MissingRoleError,
     OutputError,
     PriorNotIdentifiedError,
+    ReadingWarning,
 )
 
 __all__ = [
@@ -51,6 +52,7 @@ _HINTS = {
     "prior": "Use --prior to give it, for example --prior 0.1.",
     "delimiter": "Use --delimiter to set it, for example --delimiter semicolon.",
     "encoding": "Use --encoding to set it, for example --encoding latin-1.",
+    "header": "Use --header to name the line.",
     "format": "Use --format to name it, for example --format csv.",
     "dates": "Use --date-format day-first or --date-format month-first.",
     "cells": "Use --decimal, --date-format or --categorical to have cells read differently.",
@@ -299,4 +301,12 @@ def _only_own_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         if not os.environ.get("PNUAUC_DEBUG"):
             warnings.simplefilter("ignore")
+            warnings.simplefilter("once", ReadingWarning)
+            warnings.showwarning = _show_warning
         yield
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    console = _Console(stderr=True, highlight=False, soft_wrap=True)
+    with suppress(OSError):
+        console.print(visible(f"! {message}"), style="yellow", markup=False)

@@ -242,13 +242,19 @@ class Reading:
     sheet: Annotated[
         Text, reading_option("--sheet", help="Sheet of Excel files; default: the first.")
     ] = None
+    header: Annotated[
+        Count,
+        reading_option(
+            "--header", min=1, metavar="NUMBER", help="Line that holds the names; default: found."
+        ),
+    ] = None
 
     def options(self) -> ReadOptions:
         from pnuauc.io.readers import ReadOptions
 
         named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
         mark = named.get(self.delimiter, self.delimiter) if self.delimiter else None
-        return ReadOptions(mark, self.encoding, self.format_, self.sheet)
+        return ReadOptions(mark, self.encoding, self.format_, self.sheet, header=self.header)
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,10 @@ from pnuauc.io.text import SEVERAL_WORDS
 
 __all__ = [
     "DATE_PARTS",
+    "ID",
     "KINDS",
     "MISSING",
+    "NUMBERS_ROWS",
     "CellError",
     "Column",
     "cells_of",
@@ -42,6 +44,9 @@ __all__ = [
 ]
 
 KINDS = ("number", "boolean", "category", "text", "date", "vector")
+#: What names or numbers the rows: no feature, but copied to outputs.
+ID = "id"
+NUMBERS_ROWS = "numbers the rows; left out and copied to every output as an id."
 #: What a date becomes; each is then treated as a number.
 DATE_PARTS = ("days", "month", "weekday", "hour")
 #: The category that stands for a missing value.
@@ -123,6 +128,8 @@ def classify(
 ) -> tuple[Column | None, str | None]:
     """(column, remark) of arrow values; a column of None is left out, and the remark says why.
 
+    A column of kind ``ID`` names the rows.
+
     ``decimal`` and ``date_format`` say how text cells are written, where that is known.
     """
     types = pa.types
@@ -143,7 +150,7 @@ def classify(
     if types.is_boolean(kind):
         return Column(name, "boolean", str(kind)), None
     if types.is_integer(kind) and _counts_rows(values):
-        return None, f"Column '{name}' numbers the rows; left out."
+        return Column(name, ID, str(kind)), f"Column '{name}' {NUMBERS_ROWS}"
     if is_number(kind):
         return Column(name, "number", str(kind)), None
     if types.is_duration(kind):
@@ -203,7 +210,7 @@ def _classify_text(
     if reading is not None:
         column = Column(name, reading.kind, kind, reading.odd is not None, reading.form)
         if reading.kind == "number" and not reading.form and _text_counts_rows(values):
-            return None, f"Column '{name}' numbers the rows; left out."
+            return Column(name, ID, kind), f"Column '{name}' {NUMBERS_ROWS}"
         return column, _told(name, reading)
     present = values.drop_null()
     distinct = pc.count_distinct(present).as_py()
@@ -213,9 +220,9 @@ def _classify_text(
     if distinct < _RECURRING * len(present) and several < 0.5:  # shops, codes, first names
         return Column(name, "category", kind), None
     if distinct >= _NAMES_ROWS * len(present) and several < 0.05:
-        return None, (
+        return Column(name, ID, kind), (
             f"Column '{name}' names the rows ({distinct} different values in {len(present)}); "
-            "left out (as an id it is copied to the output)."
+            "left out and copied to every output as an id."
         )
     return Column(name, "text", kind), (
         f"Column '{name}' has {distinct} different texts: read by its words."

@@ -34,6 +34,7 @@ from pnuauc.io.cells import (
 )
 from pnuauc.io.columns import (
     DATE_PARTS,
+    ID,
     MISSING,
     Column,
     classify,
@@ -571,6 +572,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     columns_ : list of Column
     notes_ : list of str
+    ids_ : list of str
+        Columns that name or number the rows; no features.
     encoding_ : Encoding or SparseEncoding
         What was learned, as plain values.
     groups_ : dict of column name -> indices of the encoded columns it feeds, view "kernels"
@@ -598,6 +601,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Look at every column; ``y`` is ignored."""
         table = as_table(X)
         self.notes_: list[str] = []
+        self.ids_: list[str] = []
         if sparse.issparse(table):
             return self.learned(SparseEncoding(_largest(table)))
         columns = self._choose_columns(table)
@@ -693,7 +697,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 column, note = None, f"Column '{name}' equals column '{twin}'; left out."
             if note:
                 self.notes_.append(note)
-            if column is not None:
+            if column is not None and column.kind == ID:
+                self.ids_.append(name)
+            elif column is not None:
                 chosen.append(column)
         return chosen
 
@@ -812,7 +818,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         wrong with a damaged or crafted description.
         """
         encoder = cls()
-        encoder.notes_ = []
+        encoder.notes_, encoder.ids_ = [], []
         return encoder.learned(encoding_from_spec(spec, arrays))
 
 

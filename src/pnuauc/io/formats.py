@@ -6,6 +6,7 @@ comes as text, and what it says is settled per column (:mod:`pnuauc.io.cells`).
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv as csv_module
 import errno
@@ -19,8 +20,10 @@ import stat
 import sys
 import tempfile
 import time
+import warnings
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from pnuauc._utils.extras import need
-from pnuauc.exceptions import InputError
+from pnuauc.exceptions import InputError, ReadingWarning
 from pnuauc.io.cells import MISSING_WORDS, pa
 from pnuauc.io.frames import check_names
 
@@ -40,6 +43,7 @@ __all__ = [
     "Source",
     "detect_format",
     "find_source",
+    "header_place",
     "refuse_address",
     "spooled",
     "told",
@@ -94,10 +98,13 @@ class ReadOptions:
     Attributes
     ----------
     delimiter : of CSV files; None looks at the first lines
-    encoding : of text files; UTF-16 is recognised by its mark
+    encoding : of text files; UTF-16 is recognised by its mark, and what is not UTF-8 is read as
+        cp1252 (Windows, Western Europe), with a warning
     format : csv, tsv, jsonl, libsvm, parquet, arrow or excel; None goes by the ending
     sheet : of Excel files; None takes the first
     name : what messages call the file; None takes its path
+    header : number of the line (CSV) or row (Excel) that holds the names, from 1; None finds it
+        below titles, with a warning
     """
 
     delimiter: str | None = None
@@ -105,6 +112,7 @@ class ReadOptions:
     format: str | None = None
     sheet: str | None = None
     name: str | None = None
+    header: int | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,25 @@ class Source:
                 "must be given, utf-16-le or utf-16-be.",
                 about="encoding",
             )
+        if not _decodes(head, "utf-8") and _decodes(head, "cp1252") and not zeros:
+            _warn(
+                f"'{self.name}' is not UTF-8 text and is read as cp1252 (Windows, Western Europe); "
+                "if letters look wrong, its encoding must be given."
+            )
+            return "cp1252"
         return "utf8"
+
+
+def _decodes(head: bytes, encoding: str) -> bool:
+    try:  # the last letter may be cut in two
+        codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ReadingWarning, stacklevel=2)
 
 
 def detect_format(path: str | os.PathLike[str], options: ReadOptions | None = None) -> str:
@@ -453,6 +479,8 @@ _BLOCK_BYTES = 8 * 2**20
 #: Longest header.
 _MAX_HEADER = 2**26
 _DELIMITERS = ",;\t|"
+#: Rows looked at to find delimiter and header.
+_HEAD_ROWS = 50
 
 
 class CsvReader:
@@ -465,7 +493,7 @@ class CsvReader:
             self.encoding = source.encoding(head)
             text = _decoded(head, self.encoding)
             self.delimiter = self._delimiter(text)
-            self._names = self._header(text, len(head))
+            self._names, self._above = self._header(text, len(head))
         check_names(self._names, source.name)
 
     def _delimiter(self, text: str) -> str:
@@ -475,26 +503,38 @@ class CsvReader:
             raise InputError(f"The delimiter must be one character, got {delimiter!r}.")
         return delimiter
 
-    def _header(self, text: str, n_read: int) -> list[str]:
+    def _header(self, text: str, n_read: int) -> tuple[list[str], int]:
+        """(names, lines above them)."""
         size = HEAD_BYTES
         while True:
-            # newline="": a line may end with a carriage return alone
-            rows = csv_module.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
-            names, follows = None, None
-            with contextlib.suppress(csv_module.Error):
-                names = next((row for row in rows if row), None)
-                follows = next(rows, None)
+            rows, starts = self._first_rows(text)
+            place = header_place(rows, self.source.options.header, self.source.name, starts)
             # a row is whole if something follows it, or if the file ends with it
-            if (names is not None and follows is not None) or n_read < size:
+            if (place is not None and place + 1 < len(rows)) or n_read < size:
                 break
             if size >= _MAX_HEADER:
                 raise InputError(f"'{self.source.name}' has no line end: is it a table?")
             size *= 8
             head = self.source.head(size)
             text, n_read = _decoded(head, self.encoding), len(head)
-        if not names:
+        if place is None:
             raise InputError(f"'{self.source.name}' is empty: it has no header and no rows.")
-        return names
+        return rows[place], starts[place] - 1
+
+    def _first_rows(self, text: str) -> tuple[list[list[str]], list[int]]:
+        """Rows that are not empty, and the line in which each begins, from 1."""
+        # newline="": a line may end with a carriage return alone
+        reader = csv_module.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
+        rows: list[list[str]] = []
+        starts: list[int] = []
+        line = 1
+        with contextlib.suppress(csv_module.Error):
+            for row in itertools.islice(reader, _HEAD_ROWS):
+                if row:
+                    rows.append(row)
+                    starts.append(line)
+                line = reader.line_num + 1
+        return rows, starts
 
     def names(self) -> list[str]:
         return list(self._names)
@@ -542,7 +582,9 @@ class CsvReader:
         csv = need("pyarrow.csv")
         types = dict.fromkeys(columns, pa.string()) | dict.fromkeys(floats, pa.float64())
         return {
-            "read_options": csv.ReadOptions(block_size=_BLOCK_BYTES, encoding=self.encoding),
+            "read_options": csv.ReadOptions(
+                block_size=_BLOCK_BYTES, encoding=self.encoding, skip_rows=self._above
+            ),
             "parse_options": csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": csv.ConvertOptions(
                 column_types=types,
@@ -558,13 +600,44 @@ def _decoded(head: bytes, encoding: str) -> str:
 
 
 def _sniff(text: str) -> str:
-    """The delimiter that splits the first lines most often and equally; a comma if none does."""
+    """The delimiter that stands equally often in most lines; a comma if none does."""
     lines = [line for line in text.splitlines() if line]
     if len(lines) > 1 and len(text) >= HEAD_BYTES // 4:
         lines = lines[:-1]  # may be cut
-    counts = {d: [line.count(d) for line in lines[:50]] for d in _DELIMITERS}
-    header = {d: c[0] for d, c in counts.items() if c and c[0] > 0}
-    if not header:
-        return ","
-    equal = [d for d in header if len(set(counts[d])) == 1]
-    return max(equal or header, key=lambda d: header[d])
+    best, delimiter = (0, 0), ","
+    for candidate in _DELIMITERS:
+        counts = Counter(n for line in lines[:_HEAD_ROWS] if (n := line.count(candidate)))
+        for n, n_lines in counts.items():
+            if (n_lines, n) > best:
+                best, delimiter = (n_lines, n), candidate
+    return delimiter
+
+
+def header_place(
+    rows: Sequence[Sequence[Any]], asked: int | None, name: str, numbers: Sequence[int]
+) -> int | None:
+    """Which of the first rows holds the names: the first that is not mostly empty.
+
+    Parameters
+    ----------
+    rows : cells of the first rows that are not empty
+    asked : number of the row with the names, where it is given
+    name : of the file
+    numbers : of the rows in the file, from 1
+    """
+    if asked is not None:
+        if asked not in numbers:
+            raise InputError(f"'{name}' has no names in line {asked}; say another header.")
+        return numbers.index(asked)
+    if not rows:
+        return None
+    filled = [sum(cell not in (None, "") for cell in row) for row in rows]
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    # half of the names may be missing, as in a header without that of the first column
+    place = next((k for k, n in enumerate(filled) if 2 * n > width), 0)
+    if place:
+        _warn(
+            f"'{name}': the {place} line{'s' if place > 1 else ''} above the names in line "
+            f"{numbers[place]} left out as a title; if they are not, the header must be given."
+        )
+    return place

@@ -27,6 +27,7 @@ from pnuauc.io.formats import (
     Source,
     detect_format,
     find_source,
+    header_place,
     told,
 )
 from pnuauc.io.frames import array_of, as_table, check_names, plain_types
@@ -400,7 +401,13 @@ class ExcelReader(_RowReader):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        header = next(self._cells(), ())
+        first = list(itertools.islice(self._cells(), 50))
+        full = [k for k, row in enumerate(first) if any(v is not None for v in row)]
+        place = header_place(
+            [first[k] for k in full], source.options.header, source.name, [k + 1 for k in full]
+        )
+        self._header = full[place] if place is not None else 0
+        header = first[self._header] if first else ()
         names = ["" if value is None else str(value) for value in header]
         while names and not names[-1]:
             names.pop()
@@ -413,7 +420,7 @@ class ExcelReader(_RowReader):
         return list(self._names)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        for cells in itertools.islice(self._cells(), 1, None):
+        for cells in itertools.islice(self._cells(), self._header + 1, None):
             if any(value is not None for value in cells):
                 yield dict(zip(self._names, cells, strict=False))
 

@@ -236,8 +236,8 @@ class TableWriter:
             if name is None:
                 raise
             raise InputError(
-                f"Column '{name}' holds {kinds[name]}, which {self.kind.upper()} cannot hold; write "
-                "the scores as .parquet, or choose other columns.",
+                f"Column '{name}' holds {kinds[name]}, which {self.kind.upper()} cannot hold; "
+                "write the scores as .parquet, or choose other columns.",
                 about="output",
             ) from error
 

@@ -71,7 +71,7 @@ def in_forms_of(encoder: TableEncoder, batch: Any) -> tuple[TableEncoder, dict[s
     if not told:
         return encoder, told
     changed = TableEncoder()
-    changed.notes_ = []
+    changed.notes_, changed.ids_ = [], []
     return changed.learned(replace(encoding, columns=tuple(columns))), told
 
 

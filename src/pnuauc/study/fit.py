@@ -154,6 +154,7 @@ def fit_study(
         _check_setting(rows.counts, columns.label)
         encoder = columns.encoder().fit(rows.table)
         encoder.notes_.extend(rows.notes)
+        encoder.ids_.extend(rows.numbering)
         leaks = [] if encoder.is_sparse else find_leaks(rows.table, encoder.columns_, roles)
         views = _views(settings, encoder)
         X = encode_views(encoder, rows.table, views)
@@ -185,7 +186,7 @@ def fit_study(
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
-    model.card = _card(findings, columns)
+    model.card = _card(findings, columns, encoder)
     held_out = _held_out_table(evidence, rows, columns.label)
     if not encoder.is_sparse:
         model.seen = _seen_rows(model, evidence, rows)
@@ -546,7 +547,7 @@ def _suspected(
     return [findings["suspected"]["message"]]
 
 
-def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
+def _card(findings: dict[str, Any], columns: ColumnRoles, encoder: TableEncoder) -> dict[str, Any]:
     """What the model file tells about itself: no rows of the table, no ids."""
     wanted = (
         *("pnuauc", "created", "command", "labels", "prior", "auc", "auc_procedure", "auc_reason"),
@@ -564,5 +565,5 @@ def _card(findings: dict[str, Any], columns: ColumnRoles) -> dict[str, Any]:
         ),
     )
     card = {key: findings[key] for key in wanted if key in findings}
-    card["label"], card["ids"] = columns.label, list(columns.ids)
+    card["label"], card["ids"] = columns.label, list(columns.ids or encoder.ids_)
     return card | {key: findings[key] for key in ("table", "selection")}

@@ -26,6 +26,7 @@ from pnuauc._utils.show import few
 from pnuauc.core.rows import Keys
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
 from pnuauc.io.cells import as_typed, is_number, is_text, pa, parse_numbers, pc, tidy
+from pnuauc.io.columns import NUMBERS_ROWS
 from pnuauc.io.draw import AllUnlabeled, Drawn, Encoded, RowKeys, draw_rows, table_keys
 from pnuauc.io.encode import TableEncoder
 from pnuauc.io.readers import as_table
@@ -441,6 +442,7 @@ class StudyRows:
     grouping : names of the columns that say so
     time : ndarray, shape (n,), or None; NaN where the cell is empty
     spare : pyarrow.Table of columns that the model does not read
+    numbering : columns that number the rows of the whole table
     """
 
     table: Any
@@ -454,6 +456,7 @@ class StudyRows:
     grouping: tuple[str, ...] = ()
     time: Floats | None = None
     spare: Any = None
+    numbering: tuple[str, ...] = ()
 
 
 def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: int) -> StudyRows:
@@ -491,7 +494,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     is_draw = len(drawn) < len(counts)
     if is_draw:
         numbering = [c for c in features if _numbers_rows(drawn.spans.get(c), len(counts))]
-        notes += [f"Column '{name}' numbers the rows; left out." for name in numbering]
+        notes += [f"Column '{name}' {NUMBERS_ROWS}" for name in numbering]
         notes.append(_draw_note(roles.n_unlabeled, counts.n_unlabeled, max_unlabeled))
     grouping = columns.grouping
     if not grouping and columns.ids and columns.groups != NO_GROUPS and max_unlabeled != "all":
@@ -508,6 +511,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         grouping,
         None if columns.time is None else _times(drawn.table.column(columns.time), columns.time),
         drawn.table.select(spare),
+        tuple(numbering),
     )
 
 

@@ -1,0 +1,53 @@
+"""Messy files at the command line: what is said, and what comes out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pnuauc.cli.app import app
+from pnuauc.io import read_table
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def export(seed, n=160):
+    """A Windows export: a title, semicolons, decimal commas, an id that nobody names."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.4
+    lines = ["Kunden, Auszug", "", "nummer;größe;rate;bezahlt;ziel"]
+    for k in range(n):
+        size, rate = rng.normal(10 + 2 * y[k]), rng.uniform(1, 9)
+        known = str(int(y[k])) if k < 60 else ""
+        lines.append(
+            f"K{seed}{k:05d};{size:.2f};{rate:.1f} %;{'ja' if k % 3 else 'nö'};{known}".replace(
+                ".", ","
+            )
+        )
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.slow
+def test_a_windows_export_with_a_title_is_fitted_and_scored(tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_bytes(export(0).encode("cp1252"))
+    new.write_bytes(export(1).replace(" %", "").encode("cp1252"))
+    made = run("fit", old, "-l", "ziel", "--prior", "0.4", "--model", "paper", "--folds", "2")
+    assert made.exit_code == 0, made.output
+    assert made.output.count("is read as cp1252") == 1
+    assert "above the names in line 3 left out as a title" in made.output
+    model = tmp_path / "old.pnuauc"
+    result = run("score", model, new, "--keep", "rate")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert "Columns that look different from the table that was fitted: 'rate' (" in said
+    out = read_table(tmp_path / "new.scored.csv")
+    assert out.column_names[:3] == ["nummer", "ziel", "rate"]  # an id that was recognised
+    refused = run("score", model, new, "--strict", "-o", tmp_path / "s.csv")
+    assert refused.exit_code == 2
+    assert not (tmp_path / "s.csv").exists()
+    wrong = run("fit", old, "-l", "zeil")
+    assert "did you mean 'ziel'?" in " ".join(wrong.output.split())
