@@ -64,7 +64,7 @@ def test_frames_of_any_kind_and_label_values(payments):
     told = {"positive_label": "bad", "negative_label": "good", "unlabeled_label": ["?"]}
     found = fit_table(frame, "what", prior="auto", **told, **QUICK)
     assert found.findings["labels"]["setting"] == "PNU"
-    assert found.findings["prior"]["source"] == "held-out places"
+    assert found.findings["prior"]["source"] == "estimated from held-out scores"
 
 
 def test_settings_that_do_not_exist_are_named(payments):

@@ -242,9 +242,22 @@ def score(
     ] = 0,
     jobs: JobsOption = -1,
     reading: Reading,
+    min_probability: Annotated[
+        Text,
+        first_option(
+            "--min-probability",
+            metavar="SHARE",
+            help="Only rows at least so likely to be positive: 0.5 or 50%.",
+        ),
+    ] = None,
     threshold: Annotated[
         Number,
-        output_option("--threshold", metavar="NUMBER", help="Only rows with at least this score."),
+        output_option(
+            "--threshold",
+            metavar="NUMBER",
+            help="Only rows with at least this score; 0 is the model's own threshold, which as "
+            "many unlabelled rows exceed as are estimated to be positive.",
+        ),
     ] = None,
     columns: Annotated[
         Text,
@@ -267,13 +280,16 @@ def score(
     from pnuauc.cli.work import score_table
     from pnuauc.model.scoring import OutputChoice
 
+    least = None if min_probability is None else parse_share(min_probability, "--min-probability")
     listed = None if columns is None else [name.strip() for name in columns.split(",")]
     score_table(
         Voice.of(printed),
         model,
         table,
         output,
-        choice=OutputChoice(keep, listed, sort, top, threshold, spreadsheet, reasons, strict),
+        choice=OutputChoice(
+            keep, listed, sort, top, threshold, spreadsheet, reasons, strict, least
+        ),
         reading=reading.options(),
         jobs=jobs,
         overwrite=overwrite,
@@ -435,7 +451,7 @@ def review(
         "label": label,
         "id": id_,
         "batch": batch,
-        "explore": parse_share(explore, "--explore"),
+        "explore": explore if explore == "auto" else parse_share(explore, "--explore"),
         "stop_at_recall": stop_at_recall,
         "alpha": round(1.0 - level, 6),
         "model": model,

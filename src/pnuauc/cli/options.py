@@ -372,19 +372,17 @@ def _shares(text: str) -> list[float]:
         return []
 
 
-def parse_share(text: str, option: str) -> float | str:
-    """A share ("0.1", "10%") or "auto".
+def parse_share(text: str, option: str) -> float:
+    """A share ("0.1", "10%").
 
     Examples
     --------
-    >>> parse_share("10%", "--explore"), parse_share("auto", "--explore")
-    (0.1, 'auto')
+    >>> parse_share("10%", "--explore")
+    0.1
     """
-    if text.strip().lower() == "auto":
-        return "auto"
     values = _shares(text)
     if len(values) != 1 or not 0.0 <= values[0] <= 1.0:
-        raise InputError(f"{option} takes a share from 0 to 1 (0.1 or 10%) or auto; got {text!r}.")
+        raise InputError(f"{option} takes a share from 0 to 1 (0.1 or 10%); got {text!r}.")
     return values[0]
 
 

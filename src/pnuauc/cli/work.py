@@ -48,7 +48,7 @@ from pnuauc.io.write import (
 from pnuauc.model.files import load_model, open_model, write_model
 from pnuauc.model.model import TableModel
 from pnuauc.model.scoring import OutputChoice, ScoreSummary, score_file, spell_differences
-from pnuauc.report import headline, review_csv, summary_rows, to_html, to_json
+from pnuauc.report import headline, next_steps, review_csv, summary_rows, to_html, to_json
 from pnuauc.report.words import interval, percent, percents, prior_words, role_words, verdict
 from pnuauc.study import (
     FIT_STAGES,
@@ -154,6 +154,9 @@ def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
             ("To review", f"{files['review']} ({len(findings['top']['rows'])} rows)"),
         ]
     )
+    voice.say("\nWhat to do next", style="bold")
+    for i, step in enumerate(next_steps(findings), 1):
+        voice.say(f"{i}. {step}")
     voice.data(findings)
 
 

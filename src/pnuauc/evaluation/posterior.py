@@ -105,7 +105,9 @@ class Posterior:
         mean = float(self.weights @ self.shares)
         return Expected(mean, min(float(low), mean), max(float(high), mean))
 
-    def class_prior(self, level: float = 0.95, source: str = "held-out places") -> ClassPrior:
+    def class_prior(
+        self, level: float = 0.95, source: str = "estimated from held-out scores"
+    ) -> ClassPrior:
         """The share with its whole posterior, as other rooms take it."""
         found = self.share(level)
         order = np.argsort(self.shares)

@@ -56,6 +56,7 @@ class OutputChoice:
     sort : whether the highest scores come first; then what is written is held in memory
     top : write only this many rows, the highest scores first
     threshold : only rows that score at least this
+    min_probability : only rows that are positive with at least this probability
     reasons : number of columns that move the score most to name with every written row;
         costs as many scorings as the table has columns
     strict : whether a table with a column that looks different from the fitted one is refused;
@@ -72,6 +73,7 @@ class OutputChoice:
     spreadsheet: bool = False
     reasons: int = 0
     strict: bool = False
+    min_probability: float | None = None
 
 
 @dataclass
@@ -321,6 +323,13 @@ class _Sink:
     def put(self, batch: Any) -> None:
         if self.choice.threshold is not None:
             batch = batch.filter(pc.greater_equal(batch.column("score"), self.choice.threshold))
+        if (least := self.choice.min_probability) is not None:
+            if "probability" not in batch.schema.names:
+                raise InputError(
+                    "This model states no probabilities (its card says why: pnuauc inspect); "
+                    "choose rows by their number or their score."
+                )
+            batch = batch.filter(pc.greater_equal(batch.column("probability"), least))
         if not self.waits:
             self._write(batch)
             return

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from pnuauc._utils.show import dump_json
-from pnuauc.report.page import review_csv, to_html
-from pnuauc.report.words import headline, summary_rows
+from pnuauc.report.page import review_columns, review_csv, to_html
+from pnuauc.report.words import headline, next_steps, summary_rows
 
-__all__ = ["headline", "review_csv", "summary_rows", "to_html", "to_json", "to_text"]
+__all__ = [
+    "headline",
+    "next_steps",
+    "review_columns",
+    "review_csv",
+    "summary_rows",
+    "to_html",
+    "to_json",
+    "to_text",
+]
 
 
 def to_json(findings: dict[str, Any]) -> str:
@@ -25,4 +34,6 @@ def to_text(findings: dict[str, Any]) -> str:
     notes = [*findings.get("warnings", []), *findings["table"]["notes"]]
     if notes:
         lines += ["", *(f"- {note}" for note in notes)]
+    lines += ["", "What to do next"]
+    lines += [f"{i}. {step}" for i, step in enumerate(next_steps(findings), 1)]
     return "\n".join(lines)

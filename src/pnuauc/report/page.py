@@ -87,7 +87,7 @@ def to_html(findings: dict[str, Any]) -> str:
         template.render(
             f={**dict.fromkeys(_OPTIONAL), **findings},
             headline=words.headline(findings),
-            summary=words.summary_rows(findings),
+            steps=words.next_steps(findings),
             setting=words.setting_words(findings["labels"]["setting"]),
             effect=words.effect_words(findings.get("unlabeled_effect") or {"message": ""}),
             percent=words.percent,

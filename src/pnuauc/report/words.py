@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "group_words",
     "headline",
     "interval",
+    "next_steps",
     "percent",
     "prior_words",
     "review_words",
@@ -92,7 +94,7 @@ def prior_words(findings: dict[str, Any]) -> str:
     return (
         f"Of the {n:,} unlabelled rows {percents(prior)} are positive ({prior['level']:.0%} "
         f"interval, best estimate {percent(prior['value'])}): {prior['low'] * n:,.0f} to "
-        f"{prior['high'] * n:,.0f} rows."
+        f"{prior['high'] * n:,.0f} rows." + (f" {prior['note']}" if prior.get("note") else "")
     )
 
 
@@ -117,6 +119,58 @@ def review_words(findings: dict[str, Any]) -> str:
     )
     said += f"; as many rows drawn at random would hold {review['by_chance']:,.1f}."
     return f"{said} To find half of all positives, review about {review['rows_for_half']:,} rows."
+
+
+def next_steps(findings: dict[str, Any]) -> list[str]:
+    """What to do next, the most urgent first; each a sentence or two."""
+    labels, prior, review = findings["labels"], findings.get("prior"), findings.get("review")
+    files, n_listed = findings.get("files") or {}, len(findings["top"]["rows"])
+    out = []
+    if findings.get("leaks"):
+        out.append(
+            "Check the columns that are named as leaks: what is known only after the outcome must "
+            "be left out, and the fit repeated."
+        )
+    if n_listed:
+        where = f" ({PurePath(files['review']).name})" if files else ""
+        found = (
+            f": about {review['counts'][0]['value']:,.0f} of the first {review['counts'][0]['k']} "
+            "should be positive"
+            if review
+            else ""
+        )
+        out.append(
+            f"Look at the {n_listed} rows to review{where}{found}. Write what you find into column "
+            f"'{findings['table']['label']}' (1 or 0) and fit again; pnuauc review does this round "
+            "by round and says when to stop."
+        )
+    if labels["unlabeled"] and prior is None:
+        out.append(
+            "Label unlabelled rows that are drawn at random, with positives and negatives: then "
+            "AUC, share of positives and probabilities can be stated. The ranking is of use "
+            "before that."
+        )
+    elif prior is not None and prior.get("labels_to_halve"):
+        out.append(
+            f"Label about {prior['labels_to_halve']:,} unlabelled rows drawn at random: the "
+            "interval of the share of positives would be half as wide."
+        )
+    model = PurePath(files["model"]).name if files else "MODEL"
+    out.append(
+        f"Score new rows: pnuauc score {model} NEW.csv. A score above 0 is called positive "
+        f"({_threshold(findings)}); --min-probability 0.5 cuts by probability, --top 100 by count."
+    )
+    return out
+
+
+def _threshold(findings: dict[str, Any]) -> str:
+    """What the threshold of the model means."""
+    n, prior = findings["labels"]["unlabeled"], findings.get("prior")
+    if not n:
+        return "where positive is as likely as not"
+    if prior is None:
+        return "the threshold has no meaning here, as the share of positives cannot be estimated"
+    return f"so are {percent(prior['value'])} of the unlabelled rows, the estimated share"
 
 
 def summary_rows(findings: dict[str, Any]) -> list[tuple[str, str]]:

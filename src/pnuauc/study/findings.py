@@ -422,14 +422,21 @@ def _vague(prior: ClassPrior) -> str | None:
 
 
 def _posterior(prior: ClassPrior) -> dict[str, list[float]] | None:
-    """The posterior's density on a few points for a chart, on the scale of its highest."""
+    """The posterior's density for a chart, on the scale of its highest.
+
+    Gaussian kernels around its points (Silverman's width), reflected at 0 and 1.
+    """
     if prior.shares is None or prior.weights is None:
         return None
-    shares, weights = prior.shares, prior.weights
-    density = weights / np.gradient(shares)
+    shares, weights = prior.shares, prior.weights / prior.weights.sum()
+    spread = float(np.sqrt(weights @ (shares - weights @ shares) ** 2))
+    width = max(1.06 * spread * (weights**2).sum() ** 0.2, 1e-6)
+    ends = np.clip([shares.min() - 2 * width, shares.max() + 2 * width], 0.0, 1.0)
+    grid = np.linspace(*ends, _POSTERIOR_POINTS)
+    images = np.concatenate([shares, -shares, 2.0 - shares])
+    density = np.exp(-0.5 * ((grid[:, None] - images) / width) ** 2) @ np.tile(weights, 3)
     kept = density > 1e-3 * density.max()
-    step = max(1, int(kept.sum()) // _POSTERIOR_POINTS)
     return {
-        "shares": [round(float(share), 6) for share in shares[kept][::step]],
-        "density": [round(float(d), 6) for d in (density / density.max())[kept][::step]],
+        "shares": np.round(grid[kept], 6).tolist(),
+        "density": np.round((density / density.max())[kept], 6).tolist(),
     }
