@@ -48,6 +48,7 @@ from pnuauc.core.solvers import (
 )
 from pnuauc.evaluation import AUCScorer
 from pnuauc.exceptions import CorrectionWarning, MissingRoleError
+from pnuauc.io.frames import needs_encoding
 from pnuauc.labels import ROLES, Roles, read_roles
 from pnuauc.prior import ClassPrior, read_prior
 from pnuauc.priors.resolve import resolve_prior
@@ -325,7 +326,17 @@ def read_training_rows(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Any, Roles, NDArray[np.float64] | None]:
     """Validated rows, roles and weights; sets the feature attributes of ``estimator``."""
-    X = read_rows(estimator, X, ensure_min_samples=2)
+    try:
+        X = read_rows(estimator, X, ensure_min_samples=2)
+    except ValueError as error:
+        if not needs_encoding(X):
+            raise
+        name = type(estimator).__name__
+        raise ValueError(
+            f"{name} needs numbers, and X has other columns ({error}). Encode them by "
+            f"make_pipeline(pnuauc.io.TableEncoder(), {name}()), or use AutoAUCClassifier, which "
+            "reads such tables."
+        ) from error
     roles = read_roles(y, **label_codes(estimator))
     check_consistent_length(X, roles.codes)
     check_range(X)

@@ -10,12 +10,22 @@ from typing import Any
 
 from joblib import effective_n_jobs
 
+from pnuauc._utils.extras import need
 from pnuauc._utils.show import html_table
+from pnuauc.exceptions import InputError
 from pnuauc.io.sources import FileSource
-from pnuauc.io.write import write_text
+from pnuauc.io.write import new_run_id, write_text, written_by_us
 from pnuauc.model.files import save_model
 from pnuauc.model.model import TableModel
-from pnuauc.report import headline, summary_rows, to_html, to_json, to_text
+from pnuauc.report import (
+    headline,
+    next_steps,
+    review_columns,
+    summary_rows,
+    to_html,
+    to_json,
+    to_text,
+)
 from pnuauc.study import ColumnRoles, FitSettings, LabelCodes, Study, fit_study
 from pnuauc.study import evaluate_table as _evaluate
 
@@ -38,20 +48,29 @@ class TableFit:
 
     def __init__(self, study: Study) -> None:
         self.model: TableModel = study.model
-        self.findings = study.findings
+        self.findings = {"run": new_run_id(), **study.findings}
+        self.model.card["run"] = self.findings["run"]
         self.ranker = study.ranker
         self.encoder = study.encoder
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report: HTML, or the bare numbers where ``path`` ends in ``.json``."""
-        where = Path(path)
+    @property
+    def review(self) -> Any:
+        """The unlabelled rows to look at next, highest score first, as a pandas frame."""
+        return need("pandas").DataFrame(review_columns(self.findings["top"]))
+
+    def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the report: HTML, or the bare numbers where ``path`` ends in ``.json``.
+
+        A file that pnuauc did not write is replaced only with ``overwrite``.
+        """
+        where = _writable(path, overwrite)
         as_json = where.suffix == ".json"
         write_text(where, to_json(self.findings) if as_json else to_html(self.findings))
         return where
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the model file, for :func:`pnuauc.load_model` and ``pnuauc score``."""
-        where = Path(path)
+        where = _writable(path, overwrite)
         save_model(self.model, where)
         return where
 
@@ -71,7 +90,18 @@ class TableFit:
         rows: list[tuple[str, Any]] = list(summary_rows(self.findings))
         if self.findings.get("warnings"):
             rows.append(("Warnings", tuple(self.findings["warnings"])))
+        rows.append(("What to do next", tuple(next_steps(self.findings))))
         return html_table(" ".join(headline(self.findings)), rows)
+
+
+def _writable(path: str | os.PathLike[str], overwrite: bool) -> Path:
+    where = Path(path)
+    if where.exists() and not (overwrite or written_by_us(where)):
+        raise InputError(
+            f"'{where}' already exists and was not written by pnuauc; name another file, or "
+            "replace it with overwrite=True."
+        )
+    return where
 
 
 def fit_table(
@@ -121,7 +151,7 @@ def fit_table(
     Returns
     -------
     TableFit
-        ``model``, ``findings``, ``report(path)``, ``save(path)``.
+        ``model``, ``findings``, ``review``, ``report(path)``, ``save(path)``.
     """
     known = [f.name for f in fields(FitSettings) if f.name != "prior"]
     unknown = next((key for key in settings if key not in known), None)

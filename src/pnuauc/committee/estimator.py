@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from numbers import Integral
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from pnuauc._utils.arrays import ALL_EQUAL, Floats, Indices
@@ -22,8 +24,9 @@ from pnuauc.committee.members import MEMBERS, Member, Situation, Training, fit_r
 from pnuauc.committee.models import Committee, Part, Seat, score_parts
 from pnuauc.committee.views import DenseView, Look, fit_view
 from pnuauc.committee.words import name_words
+from pnuauc.core.risks import check_prior
 from pnuauc.core.rows import RowsElsewhere, group_numbers
-from pnuauc.estimators import AUCScoreMixin, choose_risk, label_codes
+from pnuauc.estimators import AUCScoreMixin, check_parameters, choose_risk, label_codes
 from pnuauc.evaluation.heldout import Difference
 from pnuauc.io.encode import TableEncoder, encode_views, grouped_columns
 from pnuauc.io.frames import as_table, needs_encoding
@@ -335,6 +338,21 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_tree_columns": [Interval(Integral, 0, None, closed="left")],
+        "n_latent_columns": [Interval(Integral, 0, None, closed="left")],
+        "max_unlabeled": [None, Interval(Integral, 2, None, closed="left")],
+        "n_jobs": [
+            None,
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Integral, None, -1, closed="right"),
+        ],
+        "verbose": [None, "boolean"],
+        "random_state": ["random_state"],
+        "sampling": [None, StrOptions({"random"})],
+        "rivals": ["boolean"],
+    }
+
     prior: Any = None
     members: Sequence[str] | None = None
     cv: int = _FOLDS
@@ -422,10 +440,9 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         self, X: Any, y: ArrayLike, groups: Any, sample_weight: Any, rng: np.random.RandomState
     ) -> tuple[Any, Roles, Indices | None, Floats | None]:
         """Validated rows, roles, groups and weights; U thinned to ``max_unlabeled``."""
+        check_parameters(self)
         if not isinstance(self.cv, (int, np.integer)) or self.cv < 0 or self.cv == 1:
             raise ValueError(f"cv must be 0 or at least 2 folds; got {self.cv!r}.")
-        if self.sampling not in (None, "random"):
-            raise ValueError(f'sampling must be None or "random"; got {self.sampling!r}.')
         self.encoder_ = TableEncoder().fit(X) if needs_encoding(X) else None
         X = self._validated(X, ensure_min_samples=2)
         n_own, n_latent = self.n_tree_columns, self.n_latent_columns
@@ -509,6 +526,8 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
                 isinstance(self.prior, str) and self.prior == "auto"
             ):
                 given, _ = resolve_prior(self.prior, look.for_prior, roles, random_state=seed)
+                if given.std_error == 0:
+                    check_prior(given.value)
                 value = given.training_value
             value = min(max(value, TRAINING_BOUNDS[0]), TRAINING_BOUNDS[1])
         threads = effective_n_jobs(self.n_jobs)

@@ -13,7 +13,7 @@ the Hoeffding projections, divided by the number of rows (for PN: DeLong, DeLong
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +33,7 @@ __all__ = [
     "count_cells",
     "design_effect",
     "moments_of",
+    "n_rows",
     "pairs_won",
     "placements",
     "raw_to_auc",
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-Counts: TypeAlias = NDArray[np.int64]
+Counts: TypeAlias = NDArray[Any]  # whole numbers, or weights that sum to one
 
 
 def check_scores(scores: ArrayLike, n_rows: int | None = None, name: str = "scores") -> Floats:
@@ -88,8 +89,9 @@ class ScoreCounts(ShownAsTable):
     ----------
     anchors : ndarray of float, shape (K,)
         Distinct scores of the labelled rows, ascending.
-    positive, negative, unlabeled : ndarray of int, shape (2K + 1,)
-        Cell 2k + 1 is the point ``anchors[k]``, cell 2k the open interval below it.
+    positive, negative, unlabeled : ndarray, shape (2K + 1,)
+        Cell 2k + 1 is the point ``anchors[k]``, cell 2k the open interval below it. Labelled rows
+        with weights are counted by them, on the scale of as many rows as they are worth.
 
     Examples
     --------
@@ -104,11 +106,37 @@ class ScoreCounts(ShownAsTable):
     unlabeled: Counts
 
     @classmethod
-    def from_rows(cls, y: Any, scores: ArrayLike, **label_codes: Any) -> ScoreCounts:
+    def from_rows(
+        cls, y: Any, scores: ArrayLike, sample_weight: Any = None, **label_codes: Any
+    ) -> ScoreCounts:
         """Counts of one table; the anchors are its own labelled scores."""
         roles = read_roles(y, **label_codes)
         values = check_scores(scores, len(roles))
-        return cls.from_roles(roles, values)
+        found = cls.from_roles(roles, values)
+        return found if sample_weight is None else found._weighted(roles, values, sample_weight)
+
+    def _weighted(self, roles: Roles, values: Floats, sample_weight: Any) -> ScoreCounts:
+        """Labelled rows counted by weight: (sum w)^2 / sum w^2 rows of each class, rounded down."""
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.shape != values.shape:
+            raise ValueError(
+                f"sample_weight has shape {weights.shape}, but there are {len(values)} rows."
+            )
+        counted: dict[str, Any] = {}
+        for name, rows in (("positive", roles.positive), ("negative", roles.negative)):
+            own = weights[rows]
+            if not (np.isfinite(own).all() and (own >= 0.0).all()):
+                raise ValueError("sample_weight must be finite and not negative for labelled rows.")
+            if len(own) and not own.any():
+                raise ValueError(f"sample_weight is zero for all {name} rows.")
+            if len(own):
+                own = own / own.max()
+                worth = max(np.floor(own.sum() ** 2 / (own @ own) + 1e-9), 1.0)
+                cells = 2 * np.searchsorted(self.anchors, values[rows]) + 1
+                counted[name] = np.bincount(
+                    cells, own * (worth / own.sum()), minlength=len(self.positive)
+                )
+        return replace(self, **counted)
 
     @classmethod
     def from_roles(cls, roles: Roles, values: Floats, anchors: Floats | None = None) -> ScoreCounts:
@@ -166,15 +194,20 @@ class ScoreCounts(ShownAsTable):
 
     @property
     def n_positive(self) -> int:
-        return int(self.positive.sum())
+        return n_rows(self.positive)
 
     @property
     def n_negative(self) -> int:
-        return int(self.negative.sum())
+        return n_rows(self.negative)
 
     @property
     def n_unlabeled(self) -> int:
-        return int(self.unlabeled.sum())
+        return n_rows(self.unlabeled)
+
+
+def n_rows(role: Counts) -> int:
+    """Rows of one role; weighted ones sum to a whole number but for rounding."""
+    return round(float(role.sum()))
 
 
 #: Bins of :func:`count_cells`; with more anchors than a quarter of them a sort is as good.
@@ -259,7 +292,7 @@ class PairShares:
 def placements(role: Counts) -> Floats:
     """F of every cell against one role, shape (2K + 1,): midranks from cumulative counts."""
     below = np.cumsum(role) - role
-    return (below + 0.5 * role) / max(int(role.sum()), 1)
+    return (below + 0.5 * role) / max(n_rows(role), 1)
 
 
 def pairs_won(winner: Floats, loser: Floats) -> float:
@@ -296,7 +329,7 @@ def moments_of(counts: ScoreCounts) -> PairShares:
 
 def role_covariance(role: Counts, projections: Floats) -> Floats:
     """Covariance of the mean projections over one role's n >= 2 rows, shape (3, 3)."""
-    n = int(role.sum())
+    n = n_rows(role)
     centered = projections - ((projections @ role) / n)[:, None]
     return np.asarray((centered * role) @ centered.T / (n - 1) / n)
 
@@ -307,7 +340,7 @@ def _covariance(role: Counts, projections: Floats, raw: Floats, used: list[int])
     A role of one row shows no spread; A (1 - A), the largest variance a placement with mean A can
     have, stands in for it, so that the interval is too wide rather than absent.
     """
-    n = int(role.sum())
+    n = n_rows(role)
     if n >= 2:
         return role_covariance(role, projections)
     spread = np.zeros(3)

@@ -22,6 +22,7 @@ from pnuauc.core.ranks import (
     clustered,
     design_effect,
     moments_of,
+    n_rows,
     placements,
     raw_to_auc,
     role_covariance,
@@ -112,7 +113,7 @@ def steadied_covariance(counts: ScoreCounts, prior: float, auc: float) -> Floats
     model = _binormal(round(float(np.clip(auc, 0.02, 0.98)), 3), prior)
     total = np.zeros((3, 3))
     for k, (role, projection) in enumerate(zip(roles, _projections(f_p, f_n, prior), strict=True)):
-        n = int(role.sum())
+        n = n_rows(role)
         share = n / (n + MODEL_ROWS) if n > 1 else 0.0
         sample = n * role_covariance(role, projection) if n > 1 else model[k]
         total += (share * sample + (1.0 - share) * model[k]) / n
@@ -251,6 +252,7 @@ def auc_estimate(
     prior_level: float = 0.95,
     variance_factor: float = 1.0,
     groups: Any = None,
+    sample_weight: ArrayLike | None = None,
     **label_codes: Any,
 ) -> AUCEstimate:
     """AUC = P(score of a positive > score of a negative) + P(tie)/2, from what is labelled.
@@ -293,6 +295,9 @@ def auc_estimate(
     groups : array-like, shape (n,), optional
         Rows of one group (customer, patient) are not independent: they count for fewer, the more
         alike their scores are, and a note says for how many.
+    sample_weight : array-like, shape (n,), optional
+        1 / odds of having been labelled, for labelled rows that were picked by known odds; those
+        of unlabelled rows are not used. A class counts as (sum w)^2 / sum w^2 rows.
     **label_codes
         ``positive_label``, ``negative_label``, ``unlabeled_label`` as in
         :func:`pnuauc.labels.read_roles`.
@@ -317,7 +322,7 @@ def auc_estimate(
     roles = read_roles(y, **label_codes)
     values = check_scores(scores, len(roles))
     return auc_from_counts(
-        ScoreCounts.from_roles(roles, values),
+        ScoreCounts.from_rows(roles, values, sample_weight),
         prior,
         method,
         level,

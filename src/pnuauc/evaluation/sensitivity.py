@@ -32,6 +32,24 @@ class PriorSensitivity(ShownAsTable):
     method: str
     level: float
 
+    def __repr__(self) -> str:
+        lines = [
+            f"PriorSensitivity({self.method}, level={self.level:g})",
+            " prior    AUC    low   high",
+        ]
+        columns = zip(self.priors, self.value, self.low, self.high, strict=True)
+        lines += [
+            f"{prior:6.3g} {value:6.3f} {low:6.3f} {high:6.3f}"
+            for prior, value, low, high in columns
+        ]
+        return "\n".join(lines)
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        return [
+            (f"prior {p:.3g}", f"{v:.3f} ({a:.3f} to {b:.3f})")
+            for p, v, a, b in zip(self.priors, self.value, self.low, self.high, strict=True)
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Lists and plain values: ready for JSON or a data frame."""
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from pnuauc._utils.label_values import label_codes
 from pnuauc.core.ranks import ScoreCounts, check_scores
@@ -320,19 +322,32 @@ class AUCScorer:
     prior: ClassPrior | None
     method: str
     label_codes: dict[str, Any] = field(default_factory=dict)
+    request: Any = None
 
     def __call__(
         self, estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
     ) -> float:
-        if sample_weight is not None:
-            raise ValueError("The AUC scorer takes no sample_weight.")
         roles = read_roles(y, unclear="sorted", **self.label_codes)
         scores = check_scores(_scores_of(estimator, X, roles.positive_label), len(roles))
         method = self.method
         if method == "auto" and self.prior is None and roles.setting in {"PU", "NU"}:
             method = f"{roles.setting.lower()}_raw"
-        counts = ScoreCounts.from_roles(roles, scores)
+        counts = ScoreCounts.from_rows(roles, scores, sample_weight)
         return unbiased_auc(counts, self.prior, method)
+
+    def set_score_request(self, *, sample_weight: bool | str | None = None) -> AUCScorer:
+        """Say whether ``sample_weight`` is to be passed on: scikit-learn's metadata routing."""
+        request = self.get_metadata_routing()
+        request.score.add_request(param="sample_weight", alias=sample_weight)
+        return replace(self, request=request)
+
+    def get_metadata_routing(self) -> Any:
+        """What of the metadata this scorer asks for."""
+        if self.request is not None:
+            return copy.deepcopy(self.request)
+        empty = MetadataRequest(owner=self)
+        empty.score.add_request(param="sample_weight", alias=None)
+        return empty
 
 
 def make_auc_scorer(

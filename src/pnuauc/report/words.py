@@ -155,10 +155,13 @@ def next_steps(findings: dict[str, Any]) -> list[str]:
             f"Label about {prior['labels_to_halve']:,} unlabelled rows drawn at random: the "
             "interval of the share of positives would be half as wide."
         )
-    model = PurePath(files["model"]).name if files else "MODEL"
+    score, more = "fit.model.score(table)", ""
+    if files:
+        score = f"pnuauc score {PurePath(files['model']).name} NEW.csv"
+        more = "; --min-probability 0.5 cuts by probability, --top 100 by count"
     out.append(
-        f"Score new rows: pnuauc score {model} NEW.csv. A score above 0 is called positive "
-        f"({_threshold(findings)}); --min-probability 0.5 cuts by probability, --top 100 by count."
+        f"Score new rows: {score}. A score above 0 is called positive ({_threshold(findings)})"
+        f"{more}."
     )
     return out
 

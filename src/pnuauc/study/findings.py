@@ -432,7 +432,7 @@ def _posterior(prior: ClassPrior) -> dict[str, list[float]] | None:
     spread = float(np.sqrt(weights @ (shares - weights @ shares) ** 2))
     width = max(1.06 * spread * (weights**2).sum() ** 0.2, 1e-6)
     ends = np.clip([shares.min() - 2 * width, shares.max() + 2 * width], 0.0, 1.0)
-    grid = np.linspace(*ends, _POSTERIOR_POINTS)
+    grid = np.linspace(ends[0], ends[1], _POSTERIOR_POINTS)
     images = np.concatenate([shares, -shares, 2.0 - shares])
     density = np.exp(-0.5 * ((grid[:, None] - images) / width) ** 2) @ np.tile(weights, 3)
     kept = density > 1e-3 * density.max()
