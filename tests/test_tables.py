@@ -91,3 +91,27 @@ def test_evaluate_reads_off_auc_estimate():
         both["scores"]["a"]["auc"]["value"] - both["scores"]["b"]["auc"]["value"], abs=0.2
     )
     assert evaluate_table(table, "y", "a", prior="auto")["prior"]["source"].startswith("estimated")
+
+
+def test_the_rows_to_review_are_a_frame(fit):
+    pd = pytest.importorskip("pandas")
+    frame, top = fit.review, fit.findings["top"]
+    assert isinstance(frame, pd.DataFrame)
+    assert len(frame) == len(top["rows"])
+    assert (frame["score"].diff().dropna() <= 0).all()
+    assert frame["payment_id"].tolist() == [line[1] for line in top["rows"]]
+    assert ("probability" in frame) == bool(top["probability"])
+    assert "What to do next" in fit._repr_html_()
+
+
+def test_no_foreign_file_is_overwritten(fit, tmp_path):
+    mine = tmp_path / "mine.html"
+    mine.write_text("mine")
+    for write in (fit.report, fit.save):
+        with pytest.raises(InputError, match="was not written by pnuauc"):
+            write(mine)
+    assert mine.read_text() == "mine"
+    assert fit.report(mine, overwrite=True) == fit.report(mine)  # ours by now
+    for name in ("t.json", "t.pnuauc"):
+        write = fit.report if name.endswith("json") else fit.save
+        assert write(tmp_path / name) == write(tmp_path / name)

@@ -232,3 +232,32 @@ def test_pairs_won_are_those_of_the_table(sizes):
     a, b = (np.round(rng.normal(size=n), 1) for n in sizes)
     assert pairs_won(a, b) == pytest.approx(wins(a, b).mean())
     assert pairs_won(a, b) + pairs_won(b, a) == pytest.approx(1.0)
+
+
+def test_weighted_counts_are_weighted_means_of_pairs():
+    rng = np.random.default_rng(5)
+    y = np.repeat([1, 0, -1], [12, 9, 30])
+    scores = np.round(rng.normal(size=51) + (y == 1), 1)
+    weights = np.where(y >= 0, rng.uniform(0.2, 3.0, 51), np.nan)  # those of U are not used
+    counts = ScoreCounts.from_rows(y, scores, weights)
+    p, n, u = (scores[y == code] for code in (1, 0, -1))
+    w_p, w_n = (weights[y == code] / weights[y == code].sum() for code in (1, 0))
+    expected = [
+        w_p @ wins(p, n) @ w_n,
+        (w_p @ wins(p, u)).mean(),
+        (wins(u, n) @ w_n).mean(),
+    ]
+    assert moments_of(counts).raw == pytest.approx(expected)
+    worth = weights[y == 1].sum() ** 2 / (weights[y == 1] ** 2).sum()
+    assert counts.n_positive == int(worth)
+    plain = ScoreCounts.from_rows(y, scores)
+    for same in (np.ones(51), np.full(51, 7.0)):
+        found = ScoreCounts.from_rows(y, scores, same)
+        assert found.positive == pytest.approx(plain.positive)
+        assert found.n_negative == plain.n_negative
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [1.0, -1.0, 1.0], [0.0, 1.0, 1.0]])
+def test_weights_that_cannot_be_used_are_refused(weights):
+    with pytest.raises(ValueError, match="sample_weight"):
+        ScoreCounts.from_rows([1, 0, None], [1.0, 2.0, 3.0], weights)

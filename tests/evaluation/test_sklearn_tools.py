@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
@@ -514,3 +515,24 @@ def test_groups_widen_intervals_of_estimates_and_comparisons():
     assert compare_auc(y[many], a[many], b[many], groups=many).std_error == pytest.approx(
         single.std_error, rel=0.02
     )
+
+
+def test_weights_reach_the_scorer_by_metadata_routing():
+    rng = np.random.default_rng(3)
+    y = np.repeat([1, 0], 60)
+    X = rng.normal(size=(120, 2)) + y[:, None]
+    weight = rng.uniform(0.1, 5.0, 120)
+    with config_context(enable_metadata_routing=True):
+        model = LogisticRegression().set_fit_request(sample_weight=False)
+        scorer = make_auc_scorer().set_score_request(sample_weight=True)
+        found = cross_val_score(
+            model, X, y, scoring=scorer, cv=StratifiedKFold(2), params={"sample_weight": weight}
+        )
+        plain = cross_val_score(model, X, y, scoring=make_auc_scorer(), cv=StratifiedKFold(2))
+    expected, unweighted = [], []
+    for train, test in StratifiedKFold(2).split(X, y):
+        scores = LogisticRegression().fit(X[train], y[train]).decision_function(X[test])
+        expected.append(roc_auc_score(y[test], scores, sample_weight=weight[test]))
+        unweighted.append(roc_auc_score(y[test], scores))
+    assert found == pytest.approx(expected)
+    assert plain == pytest.approx(unweighted)

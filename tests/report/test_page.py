@@ -6,11 +6,21 @@ import csv
 import io
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
-from pnuauc.report import headline, review_csv, summary_rows, to_html, to_json, to_text
+from pnuauc.io.write import CHANCE_COLUMNS
+from pnuauc.report import (
+    headline,
+    next_steps,
+    review_csv,
+    summary_rows,
+    to_html,
+    to_json,
+    to_text,
+)
 from pnuauc.study import ColumnRoles, FitSettings, fit_study, make_payments
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -173,8 +183,29 @@ def test_review_rows_as_csv_hold_all_columns_and_no_formulas(findings):
     assert [row[1] for row in rows[1:]] == [line[1] for line in top["rows"]]
     first = rows[0].index(top["columns"][0])
     assert [rows[1][first], rows[2][first]] == ["'=HYPERLINK(1)", "-3.5"]
-    chances = review_csv({**top, "probability": [0.5] * len(top["rows"])})
-    assert "percentile,probability,reason" in chances.splitlines()[0]
+    assert ("probability" in rows[0]) == bool(top.get("probability"))
+    chances = dict.fromkeys(CHANCE_COLUMNS, [0.5] * len(top["rows"]))
+    header = review_csv({**top, **chances}).splitlines()[0]
+    assert "percentile,probability,probability_low,probability_high,reason" in header
+
+
+def test_what_to_do_next_follows_from_the_findings(findings):
+    files = {"model": "/a/m.pnuauc", "review": "/a/m.review.csv"}
+    steps = next_steps({**findings, "files": files})
+    assert "(m.review.csv)" in steps[0]
+    assert "pnuauc score m.pnuauc NEW.csv" in steps[-1]
+    assert not any("leak" in step for step in steps)
+    leaky = next_steps({**findings, "leaks": ["Column 'x' tells the label."]})
+    assert "leak" in leaky[0]
+    unknown = next_steps({**findings, "prior": None, "review": None})
+    assert any("drawn at random" in step for step in unknown)
+    assert "cannot be estimated" in unknown[-1]
+    for step in [*steps, *leaky, *unknown]:
+        assert step.endswith(".")
+    html, text = to_html(findings), to_text(findings)
+    for step in next_steps(findings):
+        assert step in unescape(html)
+        assert step in text
 
 
 def test_headline_is_whole_sentences(findings):

@@ -44,9 +44,13 @@ def test_one_share_and_counts_that_add_up_to_it(study):
     counts = [c["value"] for c in review["counts"]]
     assert counts == sorted(counts)
     assert counts[-1] <= prior["value"] * n * 1.001
-    # probabilities of the rows to review are those of the count, up to the curves that are kept
-    chances = findings["top"]["probability"]
-    assert sum(chances) == pytest.approx(review["expected"]["value"], abs=1.0)
+    # probabilities of the rows to review are those of the count, up to the places of the rows
+    top = findings["top"]
+    assert sum(top["probability"]) == pytest.approx(review["expected"]["value"], abs=0.2)
+    for low, value, high in zip(
+        top["probability_low"], top["probability"], top["probability_high"], strict=True
+    ):
+        assert low <= value <= high
     html, text = to_html(study.findings), to_text(study.findings)
     assert f"{100 * prior['value']:.1f}%" in html
     assert f"best estimate {100 * prior['value']:.1f}%" in text

@@ -743,6 +743,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 )
         return formats
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
     def transform(self, X: Any, view: str = "kernels") -> Any:
         """Encode rows: an array, shape (n, features), or CSR if fitted on CSR.
 

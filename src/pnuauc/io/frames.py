@@ -41,7 +41,12 @@ def as_table(data: Any) -> Any:
         return data.tocsr()
     elif isinstance(data, np.ndarray):
         if data.ndim != 2:
-            raise InputError(f"A table needs two dimensions, got an array of shape {data.shape}.")
+            raise InputError(
+                f"A table needs two dimensions, got an array of shape {data.shape}. Reshape your "
+                "data: one row is array.reshape(1, -1)."
+            )
+        if np.iscomplexobj(data):
+            raise InputError("Complex data not supported: a table holds real numbers.")
         table = pa.table({f"x{j}": array_of(column) for j, column in enumerate(data.T)})
     elif type(data).__module__.startswith("pandas") and hasattr(data, "columns"):
         table = _pandas(data)

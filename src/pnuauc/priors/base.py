@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import check_consistent_length
 
 from pnuauc._utils.arrays import check_range, read_rows, rows_differ
@@ -233,6 +233,7 @@ class BasePrior(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # y: two classes, and missing
         return tags
 
 

@@ -158,7 +158,7 @@ def next_steps(findings: dict[str, Any]) -> list[str]:
     score, more = "fit.model.score(table)", ""
     if files:
         score = f"pnuauc score {PurePath(files['model']).name} NEW.csv"
-        more = "; --min-probability 0.5 cuts by probability, --top 100 by count"
+        more = "; rows can be chosen by probability or number as well (pnuauc score --help)"
     out.append(
         f"Score new rows: {score}. A score above 0 is called positive ({_threshold(findings)})"
         f"{more}."
