@@ -11,6 +11,7 @@ from typing import Any
 from joblib import effective_n_jobs
 
 from pnuauc._utils.extras import need
+from pnuauc._utils.label_values import did_you_mean
 from pnuauc._utils.show import html_table
 from pnuauc.exceptions import InputError
 from pnuauc.io.sources import FileSource
@@ -104,6 +105,17 @@ def _writable(path: str | os.PathLike[str], overwrite: bool) -> Path:
     return where
 
 
+#: Options of the command line whose parameter has the name that scikit-learn gives it.
+_OPTIONS = {
+    "id": "ids",
+    "group": "groups",
+    "seed": "random_state",
+    "jobs": "n_jobs",
+    "centers": "n_centers",
+    "max_unlabelled": "max_unlabeled",
+}
+
+
 def fit_table(
     data: Any,
     label: str = "label",
@@ -156,8 +168,10 @@ def fit_table(
     known = [f.name for f in fields(FitSettings) if f.name != "prior"]
     unknown = next((key for key in settings if key not in known), None)
     if unknown is not None:
+        here = _OPTIONS.get(unknown)
+        near = f" (here it is {here})" if here else did_you_mean(unknown, known)
         raise TypeError(
-            f"fit_table has no setting {unknown!r}; there are {', '.join(sorted(known))}."
+            f"fit_table has no setting {unknown!r}{near}; there are {', '.join(sorted(known))}."
         )
     columns = ColumnRoles(
         label,

@@ -118,8 +118,8 @@ class PenalizedL1Prior(BasePrior):
         if z < 1.645:
             doubt = (
                 "All of the unlabelled rows could come from the labelled class, so the prior is "
-                "not identified: either U holds one class only or the columns of X say nothing "
-                "about the class."
+                "not identified: either U holds one class only, or this estimate cannot tell the "
+                "classes apart. A ranking may still be good."
             )
         nearest = int(np.abs(shares - prior).argmin())
         estimate = ClassPrior(

@@ -260,6 +260,6 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
     return _svg("Most informative columns", description, body, height)
 
 
-def _short(text: str, most: int = 27) -> str:
+def _short(text: str, most: int = 25) -> str:
     """At most this many characters; three dots show what is left out."""
     return text if len(text) <= most else text[: most - 1] + "…"

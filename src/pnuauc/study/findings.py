@@ -243,7 +243,7 @@ _SAID = {
 
 
 _RIVALS = {
-    "paper": "the paper's selection: one model",
+    "paper": "the single model that the paper selects",
     "extra_trees": "ExtraTrees on the labelled rows",
 }
 
