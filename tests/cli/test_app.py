@@ -752,3 +752,42 @@ def test_priors_that_are_none(text):
 def test_beliefs_that_are_none(text):
     with pytest.raises(InputError, match="--belief takes"):
         parse_belief(text)
+
+
+MINE = """
+from tests.committee.test_own import Watched
+class Kept:
+    ready = Watched()
+def broken():
+    raise RuntimeError("no licence")
+"""
+
+
+def test_an_estimator_is_judged_but_not_written(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine_of_this_test.py").write_text(MINE)
+    ask = ["fit", folder / "payments.parquet", "--label", "is_fraud", "--id", "payment_id"]
+    ask += ["-o", "own", "--folds", "3", "--jobs", "1", "--estimator"]
+    result = run(*ask, "mine_of_this_test:Kept.ready", "--json")
+    assert result.exit_code == 0, result.output
+    findings = json.loads(result.stdout)  # what the estimator prints is not in it
+    assert findings["selection"]["message"] == "Watched, as given."
+    assert findings["rivals"][0]["name"] == "what pnuauc fits by itself"
+    assert sorted(p.name for p in tmp_path.glob("own*")) == [
+        "own.heldout.csv",
+        "own.html",
+        "own.json",
+        "own.review.csv",
+    ]
+    assert "model" not in findings["files"]
+    result = run(*ask, "tests.committee.test_own:Watched", "--overwrite")
+    assert "The model is not written: Watched cannot be stored safely" in result.output
+    for wrong, said in (
+        ("mine_of_this_test:broken", "no licence"),
+        ("mine_of_this_test:none", "no attribute"),
+        ("no_such_module:x", "No module named"),
+        ("mine_of_this_test:Kept", "Kept is no estimator"),
+    ):
+        result = run(*ask, wrong)
+        assert result.exit_code == 2
+        assert said in result.output

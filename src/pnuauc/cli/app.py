@@ -40,6 +40,7 @@ from pnuauc.cli.options import (
     check_choice,
     first_option,
     labels_option,
+    load_estimator,
     model_option,
     output_option,
     parse_belief,
@@ -140,6 +141,15 @@ def fit(
             help="auto (a committee of several models), average or paper (the AUC risk alone).",
         ),
     ] = None,
+    estimator: Annotated[
+        Text,
+        model_option(
+            "--estimator",
+            metavar="MODULE:NAME",
+            help="A classifier of yours, such as lightgbm:LGBMClassifier: judged, reported and "
+            "compared with our model, but not written to a file.",
+        ),
+    ] = None,
     basis: Annotated[
         Text,
         model_option(
@@ -188,6 +198,7 @@ def fit(
         belief=parse_belief(belief),
         sampling=sampling,
         model=model,
+        estimator=load_estimator(estimator),
         basis=basis,
         n_centers=centers,
         max_unlabeled=parse_count(max_unlabeled, "--max-unlabeled"),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import inspect
+import os
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -321,6 +324,30 @@ def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None
     known = list(choices)
     if value is not None and value not in known:
         raise InputError(f"{option} must be one of {', '.join(known)}; got {value!r}.")
+
+
+def load_estimator(text: str | None) -> Any:
+    """An object "module:name", or what a class or function of that name gives without arguments.
+
+    Modules are looked for in the working folder too, as by ``python -m``.
+    """
+    if text is None:
+        return None
+    module, _, name = text.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+        if isinstance(found, type) or not hasattr(found, "fit"):
+            found = found()
+    except Exception as error:  # of their code, any
+        said = str(error).split("\n")[0] or type(error).__name__
+        raise InputError(
+            "--estimator takes module:name of a scikit-learn classifier, such as "
+            f"sklearn.svm:SVC; {text!r} could not be made ({said})."
+        ) from error
+    finally:
+        sys.path.remove(os.getcwd())
+    return found
 
 
 def parse_prior(text: str | None) -> float | tuple[float, float] | None:

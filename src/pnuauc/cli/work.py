@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,9 @@ def fit_file(
     numbers_path = report_path.with_suffix(".json")
     review_path = report_path.with_suffix(".review.csv")
     held_path = model_path.with_suffix(".heldout.csv")
-    outputs = [report_path, numbers_path, review_path, held_path, model_path]  # the model last
+    outputs = [report_path, numbers_path, review_path, held_path]
+    if settings.estimator is None:  # what is given as code is not written
+        outputs.append(model_path)  # the model last
     inputs = list(given.paths)
 
     def check() -> None:
@@ -118,22 +121,27 @@ def fit_file(
         if many:
             inputs[:] = map(Path, data.part_names)
             check()
-        with nullcontext() if many else cells_of(given.first):
+        with (
+            nullcontext() if many else cells_of(given.first),
+            # what libraries print while they learn is no part of the output
+            nullcontext() if settings.estimator is None else redirect_stdout(io.StringIO()),
+        ):
             study = fit_study(data, columns, settings, name=given.name, command=command)
     # first, where a reader of the file's beginning finds it
     findings = {"run": new_run_id(), **study.findings}
     study.model.card["run"] = findings["run"]
     names = ("report", "numbers", "review", "held_out", "model")
-    findings["files"] = dict(zip(names, map(str, outputs), strict=True))
+    findings["files"] = dict(zip(names, map(str, outputs), strict=False))
     with written_together(outputs, recheck=check) as files:
-        report_file, numbers_file, review_file, held_file, model_file = files
+        report_file, numbers_file, review_file, held_file = files[:4]
         report_file.write(as_utf8(to_html(findings)))
         numbers_file.write(as_utf8(to_json(findings)))
         review_file.write(as_utf8(review_csv(findings["top"], findings["run"])))
         signed = [findings["run"]] * study.held_out.num_rows
         held = study.held_out.append_column(RUN_COLUMN, [need("pyarrow").array(signed, "string")])
         need("pyarrow.csv").write_csv(held, held_file)
-        write_model(study.model, model_file)
+        for model_file in files[4:]:
+            write_model(study.model, model_file)
     _tell_fit(voice, findings)
     return findings
 
@@ -148,7 +156,7 @@ def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
     voice.say()
     voice.rows(
         [
-            ("Model", files["model"]),
+            *([("Model", files["model"])] if "model" in files else []),
             ("Report", f"{files['report']} (open it in a browser)"),
             ("Held-out scores", files["held_out"]),
             ("To review", f"{files['review']} ({len(findings['top']['rows'])} rows)"),

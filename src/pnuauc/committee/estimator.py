@@ -11,7 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
@@ -20,8 +20,15 @@ from pnuauc._utils.arrays import ALL_EQUAL, Floats, Indices
 from pnuauc._utils.progress import progress_bar
 from pnuauc._utils.threads import one_thread_for_few
 from pnuauc.committee.held_out import cross_scores, weigh, weigh_apart
-from pnuauc.committee.members import MEMBERS, Member, Situation, Training, fit_rivals
+from pnuauc.committee.members import (
+    MEMBERS,
+    Member,
+    Situation,
+    Training,
+    fit_rivals,
+)
 from pnuauc.committee.models import Committee, Part, Seat, score_parts
+from pnuauc.committee.own import Own
 from pnuauc.committee.views import DenseView, Look, fit_view
 from pnuauc.committee.words import name_words
 from pnuauc.core.risks import check_prior
@@ -207,7 +214,8 @@ class MemberReport:
 class RivalReport:
     """What one would do instead: its AUC, and how far this model is ahead on the same rows.
 
-    name : "paper", "labeled_only" (this model without unlabelled rows) or "extra_trees"
+    name : "paper", "labeled_only" (this model without unlabelled rows), "extra_trees" or, where
+    all members are the user's, "default" (the members of ``members=None``)
     auc : float; difference : Difference
     """
 
@@ -274,8 +282,11 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         What is known of that share beforehand; None: Beta(1, 6).
     sampling : "random", optional
         Says that the labelled rows were drawn at random: their share of positives is then evidence.
-    members : sequence of str, optional
-        Names from ``pnuauc.committee.MEMBERS`` to choose from; None: all.
+    members : sequence, optional
+        Names from ``pnuauc.committee.MEMBERS`` to choose from, scikit-learn classifiers of your
+        own or pairs (name, classifier); ``...`` stands for all of ours: ``[..., my_model]``. None:
+        all of ours. A classifier is fitted to the labelled rows (to positives against unlabelled
+        rows where no negative is labelled) and its weight rests on held-out rows.
     rivals : bool, default=False
         Whether ``rivals_`` compares with what one would do instead, on the same folds.
     cv : int, default=5
@@ -354,7 +365,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     }
 
     prior: Any = None
-    members: Sequence[str] | None = None
+    members: Sequence[Any] | None = None
     cv: int = _FOLDS
     n_tree_columns: int = 0
     n_latent_columns: int = 0
@@ -421,18 +432,28 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         with progress_bar("AutoAUCClassifier", self.verbose) as tick:
             whole, folds = fit_members(members, training, self.cv, tick)
             others = fit_rivals(training) if self.rivals and self.cv else {}
+            ours = self._default(members, situation) if others else []
+            default = fit_members(ours, training, self.cv)[1]
         self.held_out_, apart = None, None
         if self.cv:
-            columns = [*folds, *others.values()]
+            columns = [*folds, *others.values(), *default]
             self.held_out_ = cross_scores(training, columns, groups=groups, weights=sample_weight)
         weights, self.learned_weights_ = weigh(members, self.held_out_, situation)
+        rivals: dict[str, Floats] = {}
         if self.held_out_ is not None:
             apart = weigh_apart(members, self.held_out_, situation)
-            apart = np.pad(apart, ((0, 0), (0, len(others))))
+            apart = np.pad(apart, ((0, 0), (0, len(others) + len(default))))
+            if ours:
+                first = slice(len(folds) + len(others), None)
+                rivals["default"] = np.zeros_like(apart)
+                rivals["default"][:, first] = weigh_apart(
+                    ours, self.held_out_.columns(first), situation
+                )
+            rivals |= _rival_weights(members, list(others), apart)
         self.fold_weights_ = apart
         self._seat(members, whole, weights, training, roles)
         self._state(apart, given, roles, training.seed)
-        self._report(chosen, weights, apart, list(others))
+        self._report(chosen, weights, apart, rivals)
         self.classes_ = roles.classes
         return self
 
@@ -485,17 +506,33 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     def _chosen(self, situation: Situation) -> list[tuple[Member, str]]:
         if isinstance(self.members, str):
             raise ValueError(f"members must be a list of names, such as [{self.members!r}].")
-        names = list(MEMBERS) if self.members is None else list(self.members)
-        unknown = sorted(set(names) - set(MEMBERS))
-        if unknown:
-            raise ValueError(
-                f"There is no member {unknown[0]!r}; choose from {', '.join(MEMBERS)}."
-            )
-        asked = [MEMBERS[name].suited(situation) for name in MEMBERS if name in names]
-        chosen = [found for found in asked if found is not None]
+        asked: dict[str, Any] = {}
+        for item in MEMBERS if self.members is None else self.members:
+            if item is ...:
+                asked |= MEMBERS
+            elif isinstance(item, str):
+                if item not in MEMBERS:
+                    raise ValueError(
+                        f"There is no member {item!r}; choose from {', '.join(MEMBERS)}."
+                    )
+                asked[item] = MEMBERS[item]
+            else:
+                name, own = item if isinstance(item, tuple) else (type(item).__name__, item)
+                while name in asked:
+                    name += "'"
+                asked[name] = Own(name, own, on_trial=self.cv > 0)
+        names = [*(n for n in MEMBERS if n in asked), *(n for n in asked if n not in MEMBERS)]
+        found = [asked[name].suited(situation) for name in names]
+        chosen = [each for each in found if each is not None]
         if not chosen:
             raise ValueError(f"None of the members {', '.join(names)} suits this table.")
         return chosen
+
+    def _default(self, members: Sequence[Member], situation: Situation) -> list[Member]:
+        """What would be fitted without ``members``, to compare with, where all are the user's."""
+        if not all(isinstance(member, Own) for member in members):
+            return []
+        return [member for member, _ in clone(self).set_params(members=None)._chosen(situation)]
 
     def _training(
         self,
@@ -592,7 +629,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         chosen: list[tuple[Member, str]],
         weights: Floats,
         apart: Floats | None,
-        rivals: list[str],
+        rivals: Mapping[str, Floats],
     ) -> None:
         """Members and rivals: the AUC of this model less a paired difference on the same rows."""
         self.rivals_: list[RivalReport] = []
@@ -625,16 +662,8 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
                     auc_without=without,
                 )
             )
-        for j, name in enumerate(rivals, start=len(chosen)):
-            columns = np.zeros_like(apart)
-            columns[:, j] = 1.0
-            if name == "labeled_only":  # the same committee, its kernels without unlabelled rows
-                columns[:, : len(chosen)] = apart[:, : len(chosen)]
-                names = [member.name for member, _ in chosen]
-                kernels = names.index("kernels" if "kernels" in names else "text_kernels")
-                columns[:, j], columns[:, kernels] = apart[:, kernels], 0.0
-            value, found = against(columns)
-            self.rivals_.append(RivalReport(name, value, found))
+        for name, columns in rivals.items():
+            self.rivals_.append(RivalReport(name, *against(columns)))
 
     # -- answering ---------------------------------------------------------------------------
 
@@ -723,6 +752,25 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _rival_weights(
+    members: Sequence[Member], others: Sequence[str], apart: Floats
+) -> dict[str, Floats]:
+    """Name -> weights of the columns, those of the members first; shape of ``apart``."""
+    names, found = [member.name for member in members], {}
+    for j, name in enumerate(others, start=len(members)):
+        columns = np.zeros_like(apart)
+        columns[:, j] = 1.0
+        if name == "labeled_only":  # the same committee, its kernels without unlabelled rows
+            kernels = next((i for i in ("kernels", "text_kernels") if i in names), None)
+            if kernels is None:
+                continue
+            i = names.index(kernels)
+            columns[:, : len(members)] = apart[:, : len(members)]
+            columns[:, j], columns[:, i] = apart[:, i], 0.0
+        found[name] = columns
+    return found
 
 
 def _even_chance(committee: Committee) -> float:

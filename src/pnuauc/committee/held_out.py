@@ -127,7 +127,7 @@ def weigh(
         return weights, False
     if situation.many:
         return _learned(held_out, len(members)), True
-    if situation.leans:
+    if situation.leans and len(tried) < len(members):
         weights = _leaning(held_out, weights, tried)
     return _tried(members, held_out, weights), True
 

@@ -34,7 +34,7 @@ from pnuauc.core.basis import MultiscaleBasis, fit_basis
 from pnuauc.core.rows import RowsElsewhere
 from pnuauc.selection import FoldedRows, TrainedGrid
 
-__all__ = ["MEMBERS", "Member", "Situation", "Training", "fit_rivals"]
+__all__ = ["MEMBERS", "Member", "Situation", "Training", "against", "fit_rivals"]
 
 Parts: TypeAlias = tuple[Part, ...]
 Rows: TypeAlias = NDArray[np.intp]
@@ -418,7 +418,7 @@ class Logistic(Member):
         return "raw" if look.view.is_sparse else "squashed"
 
     def fit(self, training: Training) -> Parts:
-        rows, codes = _against(training)
+        rows, codes = against(training)
         reads = self._reads(training.look)
         X = getattr(training.look.take(rows), reads)
         slope = self._slope(X, codes, len(training.classes()[1]) < len(codes))
@@ -480,7 +480,7 @@ class NaiveBayes(Member):
         return "counts of words by class; weight by held-out rows"
 
     def fit(self, training: Training) -> Parts:
-        rows, codes = _against(training)
+        rows, codes = against(training)
         model = MultinomialNB(alpha=0.1).fit(training.look.raw[rows], codes)
         return (Part("raw", Slope(model.feature_log_prob_[1] - model.feature_log_prob_[0])),)
 
@@ -500,7 +500,7 @@ class TextLinear(_OfText, Logistic):
         return "words that occur together, from all rows"
 
     def fit(self, training: Training) -> Parts:
-        rows, codes = _against(training)
+        rows, codes = against(training)
         latent = training.look.latent
         coef = np.zeros(latent.shape[1])
         for k in sorted({min(_LEADING, len(coef)), len(coef)}):
@@ -521,7 +521,7 @@ class TextKernels(_OfText, KernelAverage):
         return "latent"
 
 
-def _against(training: Training) -> tuple[Rows, NDArray[np.int8]]:
+def against(training: Training) -> tuple[Rows, NDArray[np.int8]]:
     """Labelled rows by class; with one class labelled, that class against (a draw of) U."""
     rows, codes = training.classes()
     if 0 < codes.sum() < len(codes):

@@ -16,9 +16,11 @@ from pnuauc.committee.kernels import KernelSum, read_kernels, sum_kernels
 from pnuauc.committee.views import DenseView, Look, SparseView, View
 from pnuauc.core.basis import MultiscaleBasis
 from pnuauc.core.solvers import LinearModel
+from pnuauc.evaluation.heldout import raw_scores
 from pnuauc.evaluation.posterior import Posterior
+from pnuauc.exceptions import InputError
 
-__all__ = ["MODELS", "Committee", "Gaussians", "Part", "Seat", "Slope", "score_parts"]
+__all__ = ["MODELS", "Committee", "Foreign", "Gaussians", "Part", "Seat", "Slope", "score_parts"]
 
 
 #: Members, and parts of all members together: a committee has some ten members of 1 to 3 parts.
@@ -87,7 +89,24 @@ class Gaussians:
         return cls(LinearModel(basis, coef))
 
 
-#: Models that a member may consist of, by kind.
+@dataclass(frozen=True, eq=False)
+class Foreign:
+    """A fitted classifier of the user's. It can be pickled with the committee, but a model file
+    holds numbers and no code.
+    """
+
+    name: str
+    model: Any
+
+    def score(self, X: Any) -> Floats:
+        """Shape (n,)."""
+        found = raw_scores(self.model, X)
+        if found.shape != (X.shape[0],) or not np.isfinite(found).all():
+            raise InputError(f"{self.name} does not give one finite score to each row.")
+        return found
+
+
+#: Models that a member may consist of and a file may hold, by kind.
 MODELS: dict[str, Any] = {m.kind: m for m in (Forest, KernelSum, Gaussians, Slope)}
 
 
@@ -145,6 +164,12 @@ class Committee:
     posterior: Posterior | None = None
 
     kind = "committee"
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Members that no model file can hold."""
+        parts = (part.model for seat in self.seats for part in seat.parts)
+        return tuple(model.name for model in parts if isinstance(model, Foreign))
 
     @property
     def views(self) -> tuple[str, ...]:

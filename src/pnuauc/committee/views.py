@@ -307,6 +307,21 @@ class Look:
     def whitened(self) -> Floats:
         return np.asarray(self.components / self.view.lengths)
 
+    @property
+    def complete(self) -> Any:
+        """All columns, none missing: for estimators from elsewhere."""
+        return self._with_latent(self.raw if self.view.is_sparse else self.filled)
+
+    @property
+    def gapped(self) -> Any:
+        """The same for those that take missing values."""
+        return self._with_latent(self.raw if self.view.is_sparse else self.splits)
+
+    def _with_latent(self, X: Any) -> Any:
+        if self.view.is_sparse or not self.view.n_latent:
+            return X
+        return np.concatenate([X, self.latent], axis=1)
+
     @cached_property
     def trees(self) -> Floats:
         """Columns with their gaps, and components, side by side."""

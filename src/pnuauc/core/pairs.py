@@ -19,7 +19,8 @@ of abs(l') over a row or column of pairs (a within-gradient is a difference of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -57,6 +58,10 @@ class Sample:
     @cached_property
     def order(self) -> Indices:
         return np.argsort(self.scores)
+
+    @cached_property
+    def ranked(self) -> Ranked:
+        return Ranked(self.scores[self.order], self.weight[self.order])
 
     @cached_property
     def compressed(self) -> _Compressed:
@@ -121,7 +126,7 @@ _WIDTH = 2.0
 _NODES = 18
 _ROWS = 128  # block of pairs evaluated at a time; few rows, so that scores far from all others
 _COLUMNS = 1024  # do not drag many columns in
-_KEPT = 1 << 14  # scores whose polynomials are all kept at once
+_KEPT = 1 << 14  # scores whose polynomials are in memory at once
 _FEW_PAIRS = 1 << 15  # a table of so few is cheaper than panels
 _NODE_POSITIONS = 0.5 * _WIDTH * (1.0 + chebyshev.chebpts1(_NODES))
 # Values at the nodes -> Chebyshev coefficients.
@@ -143,8 +148,7 @@ class _Compressed:
     local: Floats
     weight: Floats
     sample: Sample
-    polynomials: Any  # of the sorted scores of crowded panels: T_k of each, or their places
-    crowd: Indices  # which crowded panel each of them is in
+    crowds: _Crowds
     is_crowded: Mask  # per sorted score
     nodes_at: Indices  # where in ``panel`` the nodes stand, shape (n_crowds, _NODES)
     singles_at: Indices  # where in ``panel`` the scores of sparse panels stand
@@ -154,18 +158,40 @@ class _Compressed:
         ranked = np.empty(self.is_crowded.size)
         ranked[~self.is_crowded] = values[self.singles_at]
         coefficients = values[self.nodes_at] @ _TO_COEFFICIENTS.T
-        if self.polynomials.ndim == 2:
-            total = np.einsum("nk,kn->n", coefficients[self.crowd], self.polynomials)
-        else:
-            total = np.zeros(self.crowd.size)
-            for k, polynomial in enumerate(_chebyshev(self.polynomials)):
-                total += coefficients[self.crowd, k] * polynomial
+        total = np.empty(self.crowds.inside.size)
+        for crowd, rows, polynomials in self.crowds.blocks():
+            np.matmul(coefficients[crowd], polynomials, out=total[rows])
         ranked[self.is_crowded] = total
         return self.sample.restore(ranked)
 
 
+@dataclass(frozen=True)
+class _Crowds:
+    """Sorted scores of the crowded panels: where in its panel each is, from -1 to 1."""
+
+    inside: Floats
+    ends: Indices  # of each crowded panel
+
+    def blocks(self) -> Iterable[tuple[int, slice, Floats]]:
+        """(panel, scores, polynomials of these); kept where they are few."""
+        return self._kept if self.inside.size <= _KEPT else self._blocks()
+
+    @cached_property
+    def _kept(self) -> list[tuple[int, slice, Floats]]:
+        return list(self._blocks())
+
+    def _blocks(self) -> Iterator[tuple[int, slice, Floats]]:
+        for start in range(0, self.inside.size, _KEPT):
+            stop = min(start + _KEPT, self.inside.size)
+            polynomials = _chebyshev(self.inside[start:stop])
+            first, last = np.searchsorted(self.ends, (start, stop - 1), "right").tolist()
+            cuts = [start, *self.ends[first:last].tolist(), stop]
+            for crowd, (low, high) in enumerate(itertools.pairwise(cuts), start=first):
+                yield crowd, slice(low, high), polynomials[:, low - start : high - start]
+
+
 def _compress(sample: Sample) -> _Compressed:
-    ranked = Ranked.of(sample)
+    ranked = sample.ranked
     scores = ranked.scores
     panel = _WIDTH * np.floor(scores / _WIDTH)
     local = scores - panel
@@ -173,20 +199,11 @@ def _compress(sample: Sample) -> _Compressed:
     counts: Indices = np.diff(np.append(starts, scores.size))
     crowded = counts > _NODES
     is_crowded: Mask = np.repeat(crowded, counts)
-    n_crowds = int(crowded.sum())
-
-    crowd: Indices = np.repeat(np.arange(n_crowds), counts[crowded])
-    inside = (2.0 / _WIDTH) * local[is_crowded] - 1.0
+    crowds = _Crowds((2.0 / _WIDTH) * local[is_crowded] - 1.0, np.cumsum(counts[crowded]))
     weight = ranked.weight[is_crowded]
-    moments = np.zeros((n_crowds, _NODES))
-    if n_crowds:
-        firsts: Indices = np.append(0, np.cumsum(counts[crowded])[:-1])
-        if inside.size <= _KEPT:
-            inside = np.stack(list(_chebyshev(inside)))
-            moments = np.add.reduceat(weight * inside, firsts, axis=1).T
-        else:
-            for k, polynomial in enumerate(_chebyshev(inside)):
-                moments[:, k] = np.add.reduceat(weight * polynomial, firsts)
+    moments = np.zeros((int(crowded.sum()), _NODES))
+    for crowd, rows, polynomials in crowds.blocks():
+        moments[crowd] += polynomials @ weight[rows]
 
     # Both kinds in one increasing sequence: each panel takes its nodes or its own scores.
     taken = np.where(crowded, _NODES, counts)
@@ -199,18 +216,16 @@ def _compress(sample: Sample) -> _Compressed:
     place, mass = np.empty(keep.size), np.empty(keep.size)
     place[singles_at], mass[singles_at] = local[~is_crowded], ranked.weight[~is_crowded]
     place[nodes_at], mass[nodes_at] = _NODE_POSITIONS, moments @ _TO_COEFFICIENTS
-    return _Compressed(
-        position, place, mass, sample, inside, crowd, is_crowded, nodes_at, singles_at
-    )
+    return _Compressed(position, place, mass, sample, crowds, is_crowded, nodes_at, singles_at)
 
 
-def _chebyshev(x: Floats) -> Iterator[Floats]:
-    """T_0(x), T_1(x), ... one at a time, so that memory stays that of x."""
-    previous, current = np.ones_like(x), x
-    yield previous
-    for _ in range(_NODES - 1):
-        yield current
-        previous, current = current, 2.0 * x * current - previous
+def _chebyshev(x: Floats) -> Floats:
+    """T_0(x), T_1(x), ..., shape (_NODES, n)."""
+    out, twice = np.empty((_NODES, x.size)), 2.0 * x
+    out[0], out[1] = 1.0, x
+    for k in range(2, _NODES):
+        out[k] = twice * out[k - 1] - out[k - 2]
+    return out
 
 
 @dataclass(frozen=True)
@@ -254,6 +269,8 @@ class _Table:
 
     def far_sums(self) -> tuple[Floats, Floats]:
         """Per row, the sums of w_j and of w_j (b_j - a_i) over its linear tail."""
+        if (self.first_far == self.at_b.size).all():
+            return np.zeros(self.at_a.size), np.zeros(self.at_a.size)
         first: Indices = np.repeat(self.first_far, _ROWS)[: self.at_a.size]
         zeroth, distances, _ = Ranked(self.at_b, self.b.weight).above
         step = self.at_b[np.minimum(first, self.at_b.size - 1)] - self.at_a
@@ -278,9 +295,8 @@ def _cut(a: Sample, b: Sample) -> float:
     column = np.argmax(np.where(b.weight > 0.0, b.scores, -np.inf))
     smallest = float(a.scores[row] - b.scores[column])
     alone = max(smallest, 0.0) - float(np.log(a.weight[row]) + np.log(b.weight[column]))
-    ranked_a, ranked_b = Ranked.of(a), Ranked.of(b)
-    above: Floats = ranked_b.above[0][np.searchsorted(ranked_b.scores, ranked_a.scores)]
-    share = 0.5 * float(np.dot(ranked_a.weight, above))
+    above: Floats = b.ranked.masses[np.searchsorted(b.ranked.scores, a.ranked.scores)]
+    share = 0.5 * float(np.dot(a.ranked.weight, above))
     if share == 0.0:
         return alone + 26.0
     heaviest = max(a.weight.max() * a.weight.size, b.weight.max() * b.weight.size)
@@ -390,7 +406,7 @@ def piecewise_mean(loss: Loss, a: Sample, b: Sample) -> float:
 
 def piecewise_slopes(loss: Loss, a: Sample, b: Sample) -> Slopes:
     assert isinstance(loss, PiecewisePolynomial)
-    ranked_a, ranked_b = Ranked.of(a), Ranked.of(b)
+    ranked_a, ranked_b = a.ranked, b.ranked
     slope = loss.derivative_pieces
     sums, rows = _piecewise_sums(loss.breakpoints, [loss.pieces, slope], ranked_a.scores, ranked_b)
     # a - b = (-b) - (-a): the columns are rows of the mirrored problem.
@@ -499,19 +515,20 @@ class Ranked:
     weight: Floats
 
     @classmethod
-    def of(cls, sample: Sample) -> Ranked:
-        return cls(sample.scores[sample.order], sample.weight[sample.order])
-
-    @classmethod
     def unordered(cls, sample: Sample) -> Ranked:
         """The same without the order of the rows: equal weights need no argsort."""
         if np.all(sample.weight == sample.weight[0]):
             return cls(np.sort(sample.scores), sample.weight)
-        return cls.of(sample)
+        return sample.ranked
 
     @cached_property
     def mirrored(self) -> Ranked:
         return Ranked(-self.scores[::-1], self.weight[::-1])
+
+    @cached_property
+    def masses(self) -> Floats:
+        """sum_{i >= j} w_i, j = 0..n."""
+        return _reverse_cumsum(self.weight)
 
     @cached_property
     def above(self) -> tuple[Floats, Floats, Floats]:
@@ -522,7 +539,7 @@ class Ranked:
         score is large.
         """
         gaps: Floats = np.append(np.diff(self.scores), 0.0)
-        zeroth = _reverse_cumsum(self.weight)
+        zeroth = self.masses
         first = _reverse_cumsum(gaps * zeroth[1:])
         second = _reverse_cumsum(gaps * (2.0 * first[1:] + gaps * zeroth[1:]))
         return zeroth, first, second
@@ -705,7 +722,7 @@ def within_gradient(
     sample = read(a, weight, "a")
     require_pairs(sample)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        # The pair (i, i) adds l'(0) to both sums and so leaves their difference by itself.
+        # the pair (i, i) adds l'(0) to both sums: nothing to their difference
         value, slope = sums.within_slopes(loss, sample)
         gradient = _product(sample.weight * (sample.size / (sample.size - 1.0)), slope)
         return _leave_out_self(loss, value, sample.size), gradient

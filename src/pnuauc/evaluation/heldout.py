@@ -97,6 +97,11 @@ class HeldOut:
         names = ("rows", "codes", "fold", "scores", "worth", "groups")
         return replace(self, **{name: getattr(self, name)[rest] for name in names})
 
+    def columns(self, chosen: slice) -> HeldOut:
+        """The same of some of the models; ``models`` still score all."""
+        reference = [rows[:, chosen] for rows in self.reference]
+        return replace(self, scores=self.scores[:, chosen], reference=reference)
+
     def sums(self, weights: Floats, scores: Floats | None = None) -> Floats:
         """Weighted sums of the models' scores, shape (m,).
 

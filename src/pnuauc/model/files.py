@@ -57,7 +57,9 @@ def save_model(model: TableModel, path: str | os.PathLike[str]) -> None:
 
 
 def write_model(model: TableModel, stream: Any) -> None:
-    """Write the model's bytes into an open file."""
+    """Write the model's bytes into an open file; InputError where it cannot be stored."""
+    if model.unstorable is not None:
+        raise InputError(model.unstorable)
     manifest = {
         "format": FORMAT,
         "version": FORMAT_VERSION,

@@ -285,6 +285,18 @@ class TableModel(ShownAsTable):
         model.quantiles = np.quantile(model.score_encoded(X), np.linspace(0, 1, N_QUANTILES))
         return model
 
+    @property
+    def unstorable(self) -> str | None:
+        """Why no model file can hold it, in a sentence; None: one can."""
+        foreign = getattr(self.scorer, "foreign", ())
+        if not foreign:
+            return None
+        return (
+            f"The model is not written: {' and '.join(foreign)} cannot be stored safely, as a "
+            "model file holds numbers and no code. In Python, fit_table(...).model scores tables "
+            "and can be pickled."
+        )
+
     def _shown(self) -> list[tuple[str, Any]]:
         """What the card says, for the eye; the file's own reader is ``pnuauc inspect``."""
         auc = self.card.get("auc") or {}

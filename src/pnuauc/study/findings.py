@@ -244,6 +244,7 @@ _SAID = {
 
 _RIVALS = {
     "paper": "the single model that the paper selects",
+    "default": "what pnuauc fits by itself",
     "extra_trees": "ExtraTrees on the labelled rows",
 }
 
@@ -278,6 +279,8 @@ def _message(ranker: Any) -> str:
         selection = getattr(ranker, "selection_", None)
         return type(ranker).__name__ if selection is None else str(selection.message)
     names = [_SAID.get(member.name, member.name) for member in ranker.members_]
+    if ranker.scorer_.foreign == tuple(names):
+        return f"{' and '.join(names)}, as given."
     listed = ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
     return f"{listed}: members that suit the table, their scores summed."
 
@@ -298,8 +301,14 @@ def rival_findings(ranker: Any, auc: dict[str, Any] | None) -> list[dict[str, An
     ]
 
 
-def effect_findings(ranker: Any, roles: Roles | RoleCounts, auc: Any) -> dict[str, Any]:
-    """What the unlabelled rows changed: paired difference to the same model without them."""
+def effect_findings(ranker: Any, roles: Roles | RoleCounts, auc: Any) -> dict[str, Any] | None:
+    """What the unlabelled rows changed: paired difference to the same model without them.
+
+    None where they did what an estimator from elsewhere makes of them.
+    """
+    is_ours = not isinstance(ranker, AutoAUCClassifier) or not ranker.scorer_.foreign
+    if roles.setting == "PNU" and not is_ours:
+        return None
     out: dict[str, Any] = {"message": _message(ranker), "difference": None}
     if roles.setting != "PNU":
         without = "negatives" if roles.setting == "PU" else "positives"

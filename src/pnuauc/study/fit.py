@@ -81,6 +81,8 @@ class FitSettings:
     sampling : "random" where the labelled rows were drawn at random
     model : "auto" (the committee), "average" or "paper" (AUCClassifierCV); None: "auto", unless
         ``basis`` or ``n_centers`` is given, which only the other two have
+    estimator : a scikit-learn classifier, judged in place of a model of ours, and compared with
+        "auto"; the model cannot be written to a file then
     basis, n_centers : feature map and number of centres; None: "gaussian", 200
     folds : folds of the held-out AUC estimate
     max_unlabeled : unlabelled rows that are drawn for fitting, or "all"
@@ -94,6 +96,7 @@ class FitSettings:
     belief: Any = None
     sampling: str | None = None
     model: str | None = None
+    estimator: Any = None
     basis: str | None = None
     n_centers: int | None = None
     folds: int = 5
@@ -182,6 +185,8 @@ def fit_study(
         if evidence is not None and evidence.doubt is not None:
             messages.append(evidence.doubt)
             _withhold(model, ranker)
+        if model.unstorable is not None:
+            messages.append(model.unstorable)
         findings["top"] = _top(model, X, rows, leaders, findings, settings)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
@@ -340,6 +345,8 @@ def _ranker(settings: FitSettings, folds: int) -> AutoAUCClassifier | AUCClassif
             "'paper', or leave them out.",
             about="model",
         )
+    if settings.estimator is not None and (model != "auto" or own):
+        raise InputError("An estimator goes without model, basis and centres.", about="model")
     common: dict[str, Any] = {
         "prior": settings.prior,
         "n_jobs": settings.n_jobs,
@@ -347,6 +354,7 @@ def _ranker(settings: FitSettings, folds: int) -> AutoAUCClassifier | AUCClassif
     }
     if model == "auto":
         return AutoAUCClassifier(
+            members=None if settings.estimator is None else [settings.estimator],
             belief=settings.belief,
             sampling=settings.sampling,
             rivals=settings.comparisons,
