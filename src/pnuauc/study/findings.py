@@ -76,8 +76,8 @@ class Evidence:
                 f"{above} of {n_positive} labelled positives score above every unlabelled row: "
                 "were they labelled because they scored high? Then the share of positives would "
                 "read too low and the AUC too high, so these and the probabilities are withheld. "
-                "Rows drawn by 'pnuauc review' have known odds, and its --status states these numbers; "
-                "or label rows drawn at random."
+                "Rows drawn by 'pnuauc review' have known odds, and its --status states these "
+                "numbers; or label rows drawn at random."
             )
         return (
             "The labelled rows are not typical of their class: they stand where random rows of it "
