@@ -69,7 +69,9 @@ def generated(job: Job, rng: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
         known = table["customer"].isin(names[: max(round(wanted / rows), 20)]).to_numpy()
     else:
         known = np.isin(np.arange(len(table)), rng.choice(len(table), wanted, replace=False))
-    return table.assign(y=table["y"].where(known)), panel(effect, _NEW, rows, by_group, rng)
+    return table.assign(y=table["y"].where(known)), panel(
+        effect, _NEW, min(rows, 10), by_group, rng
+    )
 
 
 def real(name: str, n_groups: int, rng: Any) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -536,3 +536,28 @@ def test_weights_reach_the_scorer_by_metadata_routing():
         unweighted.append(roc_auc_score(y[test], scores))
     assert found == pytest.approx(expected)
     assert plain == pytest.approx(unweighted)
+
+
+def test_metadata_routing_brings_groups_to_the_splitter():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), rng.choice([1, 0, -1], 90)
+    groups = np.repeat(np.arange(30), 3)
+    seen = []
+
+    class Watched(GaussianNB):
+        def fit(self, X, y):
+            seen.append(set(np.round(X[:, 0], 12)))
+            return super().fit(X, y)
+
+    with config_context(enable_metadata_routing=True):
+        cross_val_score(
+            Watched(),
+            X,
+            y,
+            cv=RoleStratifiedKFold(3),
+            scoring=make_auc_scorer(method="pn"),
+            params={"groups": groups},
+        )
+    for rows in seen:
+        inside = np.isin(np.round(X[:, 0], 12), list(rows)).reshape(30, 3)
+        assert (inside.all(axis=1) | ~inside.any(axis=1)).all()

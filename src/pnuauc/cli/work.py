@@ -320,6 +320,7 @@ def prior_of_file(
             level=level,
             random_state=seed,
             n_unlabeled=roles.n_unlabeled,
+            groups=rows.groups,
         )
     findings = prior_findings(found, roles)
     assert found is not None  # there are unlabelled rows

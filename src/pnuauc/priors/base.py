@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from pnuauc._utils.arrays import check_range, read_rows, rows_differ
 from pnuauc._utils.extras import warn
+from pnuauc.core.rows import group_numbers
 from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 from pnuauc.prior import ClassPrior
@@ -152,7 +153,7 @@ class BasePrior(BaseEstimator):
     unlabeled_label: Any = None
     random_state: Any = None
 
-    def fit(self, X: Any, y: Any) -> BasePrior:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> BasePrior:
         """Estimate the share of positives among the unlabelled rows.
 
         Parameters
@@ -161,6 +162,8 @@ class BasePrior(BaseEstimator):
         y : array-like, shape (n,), or Roles
             1 positive, 0 negative, -1 or missing unlabelled; other codes by the ``*_label``
             parameters.
+        groups : array-like, shape (n,), optional
+            Rows of one group are not independent. Only :class:`PlacementPrior` allows for it.
 
         Returns
         -------
@@ -175,7 +178,8 @@ class BasePrior(BaseEstimator):
             negative_label=self.negative_label,
             unlabeled_label=self.unlabeled_label,
         )
-        check_consistent_length(X, roles.codes)
+        check_consistent_length(X, roles.codes, groups)
+        self._groups = None if groups is None else group_numbers(groups)
         self._require(roles)
         if not rows_differ(X):
             raise PriorNotIdentifiedError(

@@ -79,7 +79,8 @@ class PlacementPrior(BasePrior):
             verbose=False,
             random_state=rng.randint(2**31 - 1),
         )
-        committee.fit(X[kept], roles.take(kept))
+        groups = None if self._groups is None else self._groups[kept]
+        committee.fit(X[kept], roles.take(kept), groups=groups)
         found = committee.posterior_
         prior = found.class_prior(self.level)
         if found.misfit < POSTERIOR.misfit.value:

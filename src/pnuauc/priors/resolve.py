@@ -44,7 +44,7 @@ def default_prior(setting: str, **parameters: Any) -> BasePrior:
 
 
 def resolve_prior(
-    prior: Any, X: Any, roles: Roles, *, random_state: Any = None
+    prior: Any, X: Any, roles: Roles, *, random_state: Any = None, groups: Any = None
 ) -> tuple[ClassPrior, Any | None]:
     """The prior, and the fitted estimator where it was estimated on the rows.
 
@@ -57,6 +57,8 @@ def resolve_prior(
     roles : Roles
     random_state : int, RandomState or None
         Handed to an estimator that has none of its own.
+    groups : ndarray of int, shape (n,), optional
+        Rows of one group are not independent.
 
     Where the rows cannot tell the prior, a warning says so if there are positive and negative
     rows, which carry the fit on their own (eta = 0); without them it is an error. The same holds
@@ -77,15 +79,15 @@ def resolve_prior(
     if not isinstance(estimator, BasePrior):
         estimator.fit(X, roles.as_float())
     else:
-        _fit(estimator, X, roles)
+        _fit(estimator, X, roles, groups)
     known = read_prior(estimator)
     assert known is not None
     return known, estimator
 
 
-def _fit(estimator: BasePrior, X: Any, roles: Roles) -> None:
+def _fit(estimator: BasePrior, X: Any, roles: Roles, groups: Any) -> None:
     asked = estimator.on_unidentified
-    estimator.set_params(on_unidentified="ignore").fit(X, roles)
+    estimator.set_params(on_unidentified="ignore").fit(X, roles, groups)
     estimator.set_params(on_unidentified=asked)
     doubt = estimator.estimate_.doubt
     if doubt is None or asked == "ignore":

@@ -367,11 +367,13 @@ def find_prior(
     level: float = 0.95,
     random_state: int = 0,
     n_unlabeled: int | None = None,
+    groups: Indices | None = None,
 ) -> ClassPrior | None:
     """The prior as given, or estimated on the rows; None without unlabelled rows.
 
     ``n_unlabeled`` says how many unlabelled rows there are where these are a draw; ``belief`` is
-    what the default method starts from (:func:`check_belief`).
+    what the default method starts from (:func:`check_belief`). That rows of one group are not
+    independent, only this method allows for.
     """
     if roles.n_unlabeled == 0:
         return None
@@ -386,7 +388,10 @@ def find_prior(
         default_prior(roles.setting, **settings) if method == "auto" else PRIORS[method](**settings)
     )
     rows = _some_rows(roles, PRIOR_ROWS, random_state)
-    prior, _ = resolve_prior(estimator, X[rows], roles.take(rows), random_state=random_state)
+    own = None if groups is None else groups[rows]
+    prior, _ = resolve_prior(
+        estimator, X[rows], roles.take(rows), random_state=random_state, groups=own
+    )
     if belief is not None:
         prior = replace(prior, source=f"{prior.source} with the belief {belief}")
     used = roles.take(rows).n_unlabeled

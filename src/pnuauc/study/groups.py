@@ -38,6 +38,8 @@ _FEWEST, _LEAST_SHARE = 4, 0.1
 _CHANCE = 1e-4
 #: A near row is nearer than this share of what the 20th and 60th nearest rows lead to expect.
 _NEAR, _MOST_LABELED, _MOST_OTHERS = 0.4, 400, 4000
+#: Rows from which means and spreads of columns are taken.
+_MOST_ROWS_SCALED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +62,15 @@ def find_groups(tables: Sequence[Any], X: Any, roles: Roles, own: dict[str, Any]
     """
     if sparse.issparse(X):
         return None
-    scaled = _scaled(np.asarray(X, dtype=np.float64))
+    scaled = _Scaled.of(X)
     found = []
     for table in tables:
         for name in table.column_names:
             values = _names(table, name)
             if values is None:
                 continue
-            others = np.setdiff1d(np.arange(scaled.shape[1]), own.get(name, []))
-            strength, n = _strength(values, scaled[:, others], roles)
+            others = np.setdiff1d(np.arange(X.shape[1]), own.get(name, []))
+            strength, n = _strength(values, scaled.of_columns(others), roles)
             if strength > 0:
                 found.append((strength, Suspect(name, n, values)))
     if found:
@@ -76,12 +78,27 @@ def find_groups(tables: Sequence[Any], X: Any, roles: Roles, own: dict[str, Any]
     return _near_rows(scaled, roles)
 
 
-def _scaled(X: Floats) -> Floats:
-    """Columns with mean 0 and standard deviation 1, far cells at 3; empty cells in the middle."""
-    with np.errstate(all="ignore"):
-        mean, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
-        moved = (X - mean) / np.where(spread > 0, spread, 1.0)
-    return np.asarray(np.clip(np.nan_to_num(moved), -3.0, 3.0))
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """Rows of X with mean 0 and standard deviation 1, far cells at 3; empty cells in the middle."""
+
+    X: Any
+    mean: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, X: Any) -> _Scaled:
+        some = np.asarray(X[:: -(-len(X) // _MOST_ROWS_SCALED)], dtype=np.float64)
+        with np.errstate(all="ignore"):
+            mean, spread = np.nanmean(some, axis=0), np.nanstd(some, axis=0)
+        return cls(X, np.nan_to_num(mean), np.where(spread > 0, spread, 1.0))
+
+    def of_columns(self, columns: Indices) -> _Scaled:
+        return _Scaled(self.X[:, columns], self.mean[columns], self.spread[columns])
+
+    def __getitem__(self, rows: Indices) -> Floats:
+        moved = (self.X[rows] - self.mean) / self.spread
+        return np.asarray(np.clip(np.nan_to_num(moved), -3.0, 3.0))
 
 
 def _names(table: Any, name: str) -> Indices | None:
@@ -111,7 +128,7 @@ def _names(table: Any, name: str) -> Indices | None:
     return np.where(filled, order[places], n_values + np.arange(len(places)))
 
 
-def _strength(values: Indices, X: Floats, roles: Roles) -> tuple[float, int]:
+def _strength(values: Indices, X: _Scaled, roles: Roles) -> tuple[float, int]:
     """How surely rows of one value belong together, 0 for not, and the labelled rows that do."""
     labeled = np.flatnonzero(roles.codes >= 0)
     _, number, sizes = np.unique(values[labeled], return_inverse=True, return_counts=True)
@@ -138,12 +155,13 @@ def _triples(values: Indices) -> tuple[Indices, Indices, Indices]:
     return (order[starts[chosen] + a], order[starts[chosen] + b], order[starts[chosen + 1] + c])
 
 
-def _alike(values: Indices, X: Floats) -> float:
+def _alike(values: Indices, X: _Scaled) -> float:
     """Errors by which rows of one value are nearer than rows of two, in all columns or in one."""
     a, b, c = _triples(values)
-    if len(a) < _FEWEST_VALUES or not X.shape[1]:
+    if len(a) < _FEWEST_VALUES or not len(X.mean):
         return 0.0
-    same, next_ = (X[a] - X[b]) ** 2, (X[a] - X[c]) ** 2
+    own = X[a]
+    same, next_ = (own - X[b]) ** 2, (own - X[c]) ** 2
     # a column of its own as well: a name may tell a few columns only
     gaps = np.column_stack([(next_ - same).mean(axis=1), next_ - same])
     usual = np.append(next_.mean(), next_.mean(axis=0))
@@ -151,7 +169,7 @@ def _alike(values: Indices, X: Floats) -> float:
     with np.errstate(all="ignore"):
         strength = np.nan_to_num(gaps.mean(axis=0) / error)
     # rows of neighbouring values are strangers, in this column of X, or it measures what X does
-    spread = 2.0 * X.var(axis=0)
+    spread = 2.0 * own.var(axis=0)
     strange = usual > 0.5 * np.append(spread.mean(), spread)
     matters = strange & (gaps.mean(axis=0) > (1.0 - _NEARER) * usual)
     return float(np.max(strength, where=matters & (strength > _ERRORS), initial=0.0))
@@ -170,7 +188,7 @@ def _one_class(values: Indices, codes: Any) -> float:
     return float(-np.log(chance)) if chance < _CHANCE else 0.0
 
 
-def _near_rows(X: Floats, roles: Roles) -> Suspect | None:
+def _near_rows(X: _Scaled, roles: Roles) -> Suspect | None:
     """Labelled rows whose nearest row is labelled and far nearer than the rows around lead to."""
     rng = np.random.default_rng(0)
     labeled = np.flatnonzero(roles.codes >= 0)
@@ -182,9 +200,10 @@ def _near_rows(X: Floats, roles: Roles) -> Suspect | None:
     rows = np.concatenate([labeled, others])
     rows = rows[np.sort(np.unique(row_groups(X[rows]), return_index=True)[1])]  # one of each copy
     known = np.flatnonzero(roles.codes[rows] >= 0)
-    if len(known) < _FEWEST or len(rows) < 100 or X.shape[1] < 2:
+    if len(known) < _FEWEST or len(rows) < 100 or len(X.mean) < 2:
         return None
-    distance, near = NearestNeighbors(n_neighbors=61).fit(X[rows]).kneighbors(X[rows[known]])
+    points = X[rows]
+    distance, near = NearestNeighbors(n_neighbors=61).fit(points).kneighbors(points[known])
     d1, d20, d60 = distance[:, 1], distance[:, 20], distance[:, 60]
     with np.errstate(all="ignore"):
         # distances grow as rank^(1/dimension); below 2 dimensions nearest rows are near by nature
