@@ -388,7 +388,10 @@ def _few(counts: Counter[Any]) -> Counter[Any]:
 
 
 def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]) -> Any:
-    """Fit an :class:`AUCClassifierCV` to a source with the columns of this module."""
+    """Fit an :class:`AUCClassifierCV` to a source with the columns of this module.
+
+    Labelled rows of one id share a fold, unlabelled ones fall where the hash of their id says.
+    """
     if get_loss(estimator.loss).name != "squared":
         raise ValueError(
             f"loss={estimator.loss!r} visits the rows many times and keeps a score of each; tables "
@@ -410,7 +413,11 @@ def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]
     known = Roles(drawn.codes, roles.positive_label, roles.negative_label, roles.announcement)
     unlabeled = drawn.codes == UNLABELED
     elsewhere = AllUnlabeled(source, read_matrix, codes, keys, drawn.key[unlabeled])
-    return estimator._fit_with(X, known, weight, elsewhere if unlabeled.any() else None)
+    # labelled rows of one id belong together
+    groups = (
+        drawn.key if named and len(np.unique(drawn.key[~unlabeled])) < sum(~unlabeled) else None
+    )
+    return estimator._fit_with(X, known, weight, elsewhere if unlabeled.any() else None, groups)
 
 
 # AUC of score columns wherever they live: labelled scores are gathered, the others counted.

@@ -121,13 +121,18 @@ class DaskAUCClassifierCV(AUCClassifierCV):
         super().__init__(**parameters)
         self.client = client
 
-    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> DaskAUCClassifierCV:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
+    ) -> DaskAUCClassifierCV:
         """Fit to a Dask DataFrame or Array X, shape (n, d), and labels y, shape (n,).
 
-        ``y`` and ``sample_weight`` are Series or Arrays with the partitions of X.
+        ``y``, ``sample_weight`` and ``groups`` are Series or Arrays with the partitions of X.
+        Labelled rows of one group share a fold, and so do unlabelled ones.
         """
         self._check_settings()
-        source = collection_source(self.client, features=X, label=y, weight=sample_weight)
+        source = collection_source(
+            self.client, features=X, label=y, weight=sample_weight, id=groups
+        )
         fit_on_source(self, source, label_codes(self))
         names = feature_names(X)
         if names is not None:

@@ -122,8 +122,9 @@ class SparkAUCClassifierCV(
         1 positive, 0 negative, -1 or null unlabelled; other codes by ``positive_label``,
         ``negative_label`` and ``unlabeled_label``.
     idCol : str, optional
-        A column that names rows: which are drawn and which fold they fall in follows from it,
-        instead of from their features.
+        A column that names rows, or groups of rows such as customers: which are drawn and which
+        fold they fall in follows from it, instead of from their features. Labelled rows of one id
+        share a fold, and so do unlabelled ones.
     weightCol : str, optional
         Weights as repetitions.
     rawPredictionCol, predictionCol : str, default="rawPrediction", "prediction"
