@@ -45,6 +45,8 @@ class TableFit:
         unlabelled rows changed, rows to review, warnings. The numbers of the report.
     ranker, encoder
         The fitted parts behind the model.
+    held_out : pyarrow.Table
+        Scores of rows by models that did not see them: id or row, label, fold, score, probability.
     """
 
     def __init__(self, study: Study) -> None:
@@ -53,6 +55,7 @@ class TableFit:
         self.model.card["run"] = self.findings["run"]
         self.ranker = study.ranker
         self.encoder = study.encoder
+        self.held_out = study.held_out
 
     @property
     def review(self) -> Any:
