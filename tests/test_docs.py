@@ -110,9 +110,11 @@ def test_every_block_of_code_is_run():
 
 
 def test_user_pages_can_be_read_in_an_hour():
-    pages = [page for page in USER[1:] if page != "docs/architecture.md"]  # for contributors
+    # for contributors; a list of names to look up
+    others = ("docs/architecture.md", "docs/api.md")
+    pages = [page for page in USER[1:] if page not in others]
     words = sum(len((ROOT / page).read_text(encoding="utf-8").split()) for page in pages)
-    assert words <= 12_000
+    assert words <= 11_200
 
 
 @pytest.mark.parametrize("page", PAGES)
