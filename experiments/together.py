@@ -145,7 +145,7 @@ def run(job: Job) -> list[dict[str, Any]]:
 def _warned(rows: Any, X: Any, encoder: TableEncoder) -> bool:
     """Whether groups are suspected: in the column or in the rows themselves."""
     own = encoder.groups("kernels")
-    return find_groups([rows.table, rows.spare], X, rows.roles, own) is not None
+    return find_groups(rows.table, rows.spare, X, rows.roles, own) is not None
 
 
 def show(experiment: Experiment, results: Path) -> str:

@@ -30,19 +30,19 @@ def panel(seed=0, n_groups=150, m=6, effect=2.0, n_labeled=12):
 
 
 def looked_at(table):
-    """Columns but the label as (tables, X, roles, own columns of X)."""
+    """Columns that are read, the others, X, and roles."""
     import pyarrow as pa
 
     codes = np.where(table["label"].isna(), -1, table["label"]).astype(np.int8)
     features = table[list("abcde")]
-    return [pa.table(table.drop(columns="label"))], features.to_numpy(), Roles(codes)
+    spare = pa.table(table[["customer"]])
+    return pa.table(features), spare, features.to_numpy(), Roles(codes)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_column_that_names_groups_is_found_and_one_that_measures_is_not(seed):
     table = panel(seed)
-    tables, X, roles = looked_at(table)
-    assert find_groups(tables, X, roles, {}).column == "customer"
+    assert find_groups(*looked_at(table), {}).column == "customer"
     shuffled = table.assign(customer=np.random.default_rng(seed).permutation(table["customer"]))
     found = find_groups(*looked_at(shuffled), {})
     assert found is None or found.column is None  # near rows remain what they are
@@ -51,10 +51,18 @@ def test_a_column_that_names_groups_is_found_and_one_that_measures_is_not(seed):
     assert find_groups(*looked_at(independent), {}) is None
 
 
+def test_a_column_of_one_label_a_group_matters_where_it_is_read():
+    table = panel(2, effect=0.0)
+    read, spare, X, roles = looked_at(table)
+    assert find_groups(read, spare, X, roles, {}) is None
+    both = read.append_column("customer", spare.column("customer"))
+    assert find_groups(both, spare.select([]), X, roles, {}).column == "customer"
+
+
 def test_near_rows_are_found_without_a_column_if_labels_go_by_group():
     table = panel(3, effect=30.0).drop(columns="customer")
-    tables, X, roles = looked_at(table.assign(customer=np.arange(len(table))))
-    assert find_groups(tables, X, roles, {}).column is None
+    alone = table.assign(customer=np.arange(len(table)))
+    assert find_groups(*looked_at(alone), {}).column is None
     by_row = table.assign(
         customer=0, label=table["label"].sample(frac=1, random_state=0).to_numpy()
     )

@@ -513,9 +513,10 @@ def _suspected(
     settings: FitSettings,
 ) -> list[str]:
     """What may belong together, and the AUC if it does beside the one that is stated."""
-    tables = [] if rows.spare is None else [rows.table, rows.spare]
-    own = encoder.groups("kernels")
-    suspect = find_groups(tables, kernels_of(X, encoder), rows.roles, own) if tables else None
+    if rows.spare is None:  # a matrix has no columns with names
+        return []
+    own, X_kernels = encoder.groups("kernels"), kernels_of(X, encoder)
+    suspect = find_groups(rows.table, rows.spare, X_kernels, rows.roles, own)
     if suspect is None:
         return []
     name = suspect.column

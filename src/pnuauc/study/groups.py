@@ -9,7 +9,6 @@ around them explains were labelled group by group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +31,8 @@ _FEWEST_VALUES, _MOST_ROWS = 20, 60
 _PAIRS, _ERRORS = 4000, 4.5
 #: Rows of one value are nearer than those of the next by this much, or it does not matter.
 _NEARER = 0.95
-#: Labelled rows that share a value with another, at least, and as a share of all of them.
-_FEWEST, _LEAST_SHARE = 4, 0.1
+#: Labelled rows that share a value with another, at least; and near ones as a share of all.
+_FEWEST, _LEAST_SHARE = 4, 0.3
 #: Chance that values repeat within one class only, were they no names.
 _CHANCE = 1e-4
 #: A near row is nearer than this share of what the 20th and 60th nearest rows lead to expect.
@@ -51,12 +50,13 @@ class Suspect:
     groups: Indices
 
 
-def find_groups(tables: Sequence[Any], X: Any, roles: Roles, own: dict[str, Any]) -> Suspect | None:
+def find_groups(read: Any, spare: Any, X: Any, roles: Roles, own: dict[str, Any]) -> Suspect | None:
     """The strongest suspicion, or None.
 
     Parameters
     ----------
-    tables : tables of n rows, whose columns are looked at
+    read, spare : tables of n rows, whose columns the model reads, and does not; one that names
+        groups with one label each gives labels away only where it is read
     X : ndarray, shape (n, d), or CSR; the rows as kernels read them
     own : name of a column -> columns of X that were made of it
     """
@@ -64,13 +64,13 @@ def find_groups(tables: Sequence[Any], X: Any, roles: Roles, own: dict[str, Any]
         return None
     scaled = _Scaled.of(X)
     found = []
-    for table in tables:
+    for table in (read, spare):
         for name in table.column_names:
             values = _names(table, name)
             if values is None:
                 continue
             others = np.setdiff1d(np.arange(X.shape[1]), own.get(name, []))
-            strength, n = _strength(values, scaled.of_columns(others), roles)
+            strength, n = _strength(values, scaled.of_columns(others), roles, table is read)
             if strength > 0:
                 found.append((strength, Suspect(name, n, values)))
     if found:
@@ -128,14 +128,15 @@ def _names(table: Any, name: str) -> Indices | None:
     return np.where(filled, order[places], n_values + np.arange(len(places)))
 
 
-def _strength(values: Indices, X: _Scaled, roles: Roles) -> tuple[float, int]:
+def _strength(values: Indices, X: _Scaled, roles: Roles, is_read: bool) -> tuple[float, int]:
     """How surely rows of one value belong together, 0 for not, and the labelled rows that do."""
     labeled = np.flatnonzero(roles.codes >= 0)
     _, number, sizes = np.unique(values[labeled], return_inverse=True, return_counts=True)
     n = int((sizes[number] > 1).sum())
-    if n < max(_FEWEST, _LEAST_SHARE * len(labeled)):
+    if n < _FEWEST:
         return 0.0, n
-    return max(_alike(values, X), _one_class(values[labeled], roles.codes[labeled])), n
+    alike = _alike(values, X)
+    return max(alike, _one_class(values[labeled], roles.codes[labeled]) if is_read else 0.0), n
 
 
 def _triples(values: Indices) -> tuple[Indices, Indices, Indices]:
@@ -211,7 +212,7 @@ def _near_rows(X: _Scaled, roles: Roles) -> Suspect | None:
         close = d1 < _NEAR * d20 * 20.0 ** -np.nan_to_num(steepness, nan=0.5)
     mate = near[:, 1]
     close &= roles.codes[rows[mate]] >= 0
-    if close.sum() < max(_FEWEST, 3 * _LEAST_SHARE * len(known)):
+    if close.sum() < max(_FEWEST, _LEAST_SHARE * len(known)):
         return None
     ends = (rows[known[close]], rows[mate[close]])
     n = len(roles)
