@@ -52,7 +52,7 @@ def test_a_column_that_names_groups_is_found_and_one_that_measures_is_not(seed):
 
 
 def test_a_column_of_one_label_a_group_matters_where_it_is_read():
-    table = panel(2, effect=0.0)
+    table = panel(2, effect=0.0, n_labeled=24)
     read, spare, X, roles = looked_at(table)
     assert find_groups(read, spare, X, roles, {}) is None
     both = read.append_column("customer", spare.column("customer"))
