@@ -150,7 +150,10 @@ def _warned(rows: Any, X: Any, encoder: TableEncoder) -> bool:
 
 def show(experiment: Experiment, results: Path) -> str:
     """Coverage of 95% intervals, mean values, share of tables with a warning."""
-    rows = pd.DataFrame(finished(experiment, results))
+    found = finished(experiment, results)
+    if not found:
+        return "No rows yet."
+    rows = pd.DataFrame(found)
     lines = []
     for (data, setting, method), own in rows.groupby(["data_set", "setting", "method"], sort=False):
         value, low, high, truth = (own[k].astype(float) for k in ("value", "low", "high", "truth"))
