@@ -166,7 +166,12 @@ def test_score_then_evaluate(folder):
     table = read_table(scored)
     expected = load_model(folder / "model.pnuauc").score(read_table(folder / "payments.parquet"))
     np.testing.assert_allclose(table.column("score").to_numpy(), expected, rtol=1e-9)
-    result = run("evaluate", scored, "--label", "is_fraud", "--prior", "0.2", "--json")
+    refused = run("evaluate", scored, "--label", "is_fraud", "--prior", "0.2", "--json")
+    assert refused.exit_code == 2
+    assert "heldout.csv" in refused.stderr
+    others = folder / "others.csv"  # as if another model had scored them
+    pa.csv.write_csv(table.drop_columns(["seen"]), others)
+    result = run("evaluate", others, "--label", "is_fraud", "--prior", "0.2", "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     labels = [None if v is None else int(v) for v in table.column("is_fraud").to_pylist()]
@@ -207,7 +212,8 @@ def test_the_default_model_writes_probabilities_and_reasons(tmp_path):
     value, low, high = (out.column(name).to_numpy() for name in chances)
     assert ((low <= value) & (value <= high)).all()
     assert value[60:].mean() == pytest.approx(0.3, abs=0.05)  # the prior
-    order = np.argsort(out.column("score").to_numpy(), kind="stable")
+    # rows that were labelled have the probability of their held-out score
+    order = 60 + np.argsort(out.column("score").to_numpy()[60:], kind="stable")
     assert (np.diff(value[order]) >= -1e-9).all()
     model = load_model(tmp_path / "m.pnuauc")
     assert model.scorer.views == ("kernels", "trees")
@@ -352,6 +358,7 @@ def test_defaults_just_work(tmp_path):
         "table.csv",
         "table.pnuauc",
         "table.review.csv",
+        "table.heldout.csv",
         "table.html",
         "table.json",
     }
