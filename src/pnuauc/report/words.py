@@ -156,7 +156,7 @@ def next_steps(findings: dict[str, Any]) -> list[str]:
             "interval of the share of positives would be half as wide."
         )
     score, more = "fit.model.score(table)", ""
-    if files:
+    if "model" in files:
         score = f"pnuauc score {PurePath(files['model']).name} NEW.csv"
         more = "; rows can be chosen by probability or number as well (pnuauc score --help)"
     out.append(
