@@ -47,8 +47,9 @@ TORCH ?= torch==2.13.0+cpu
 
 # Statistical laws, processes, kills, real clusters and sessions (Spark needs Java 17), documentation: 20 minutes.
 test-all: docs
-	$(BIN)/python -m pip install --quiet --editable ".[dev,spark,pulearn]" lightgbm xgboost
+	$(BIN)/python -m pip install --quiet --editable ".[dev,spark,pulearn,boosting]" optuna
 	$(BIN)/python -m pip install --quiet "$(TORCH)" || echo "$(TORCH) is not available: its tests are skipped"
+	$(ONE) $(BIN)/python $(PYTEST) tests/test_boosting.py tests/torch $(QUICK)
 	PNUAUC_ENGINES=1 $(ONE) $(BIN)/python $(PYTEST) -m "slow or system"
 
 coverage: $(STAMP)
