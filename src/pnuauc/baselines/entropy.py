@@ -222,12 +222,8 @@ class EntropyAUC(LinearRanker):
     ----------
     entropy_weight : float >= 0, default=1.0
         Without unlabelled rows, or at 0, this is logistic AUC on the labelled pairs.
-    basis, n_centers, width, random_state
-        Feature map, as in :class:`pnuauc.AUCClassifier`.
-    alpha : float, default=0.1
-        Ridge.
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    basis, n_centers, width, alpha, random_state : as in :class:`pnuauc.AUCClassifier`
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
     max_iter, tol : int, float
         Limits of L-BFGS.
 
@@ -296,8 +292,7 @@ class GenerativeAUC(EntropyAUC):
     entropy_weight, basis, n_centers, width, alpha, max_iter, tol, random_state
         As in :class:`EntropyAUC`.
     generative_model : {"gaussian", "multinomial"}, default="gaussian"
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
 
     Attributes
     ----------

@@ -62,8 +62,7 @@ class LabeledOnly(_Wrapper):
     Parameters
     ----------
     estimator : scikit-learn classifier, default=LogisticRegression()
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
 
     Attributes
     ----------
@@ -87,8 +86,7 @@ class SemiSupervised(_Wrapper):
     ----------
     estimator : classifier that reads -1 as unlabelled, default=LabelSpreading(kernel="knn")
         For example ``SelfTrainingClassifier(LogisticRegression())``.
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
 
     Attributes
     ----------
@@ -115,8 +113,7 @@ class PositiveVsUnlabeled(_Wrapper):
     Parameters
     ----------
     estimator : scikit-learn classifier, default=LogisticRegression(class_weight="balanced")
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
 
     Attributes
     ----------
@@ -178,8 +175,7 @@ class ElkanNoto(_PULearn):
     hold_out_ratio : float, default=0.2
         Share of rows held out; drawn again if no positive is among them.
     random_state : int, RandomState or None
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
     """
 
     hold_out_ratio: float = 0.2
@@ -213,8 +209,7 @@ class BaggingPU(_PULearn):
     estimator : classifier, default=DecisionTreeClassifier()
     n_estimators : int, default=100
     random_state : int, RandomState or None
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
     """
 
     n_estimators: int = 100
@@ -271,12 +266,8 @@ class SAMULT(LinearRanker):
     ----------
     gamma : float in [0, 1], default=0.5
         Weight of the pairs with unlabelled rows. Without unlabelled rows the objective is R_PN.
-    basis, n_centers, width, random_state
-        Feature map, as in :class:`pnuauc.AUCClassifier`.
-    alpha : float, default=0.1
-        Ridge.
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    basis, n_centers, width, alpha, random_state : as in :class:`pnuauc.AUCClassifier`
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
 
     Attributes
     ----------

@@ -45,12 +45,8 @@ class RankSVM(LinearRanker):
     ----------
     pairs : {"auto", "pu", "pn"}, default="auto"
         "auto" pairs P with U where there are unlabelled rows, else with N.
-    basis, n_centers, width, random_state
-        Feature map, as in :class:`pnuauc.AUCClassifier`.
-    alpha : float, default=0.1
-        Ridge.
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    basis, n_centers, width, alpha, random_state : as in :class:`pnuauc.AUCClassifier`
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
     max_iter : int, default=1000
     tol : float, default=1e-3
         The objective is at most so far above its minimum on account of the smoothing.

@@ -50,8 +50,7 @@ class SSRankBoost(Ranker):
     n_rounds : int, default=100
     smoothing : float > 0, default=0.3
         Acts as shrinkage: a round's weight never exceeds log(1 + 1/smoothing)/2.
-    positive_label, negative_label, unlabeled_label : optional
-        As in :func:`pnuauc.labels.read_roles`.
+    positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
 
     Attributes
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import tempfile
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,7 +67,24 @@ def _names(value: Any) -> Any:
     return [TypeConverters.toString(name) for name in TypeConverters.toList(value)]
 
 
-class _Columns(HasLabelCol, HasPredictionCol, HasRawPredictionCol):
+class _Given(HasLabelCol, HasRawPredictionCol):
+    """Parameters by their names, and the columns of labels and scores."""
+
+    def setParams(self, **given: Any) -> Any:
+        """Set several parameters by their names."""
+        unknown = [name for name in given if not self.hasParam(name)]
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}.")
+        return self._set(**given)
+
+    def setLabelCol(self, value: str) -> Any:
+        return self._set(labelCol=value)
+
+    def setRawPredictionCol(self, value: str) -> Any:
+        return self._set(rawPredictionCol=value)
+
+
+class _Columns(_Given, HasPredictionCol):
     """Which columns are read and written."""
 
     featuresCol: Any = Param(
@@ -76,16 +94,6 @@ class _Columns(HasLabelCol, HasPredictionCol, HasRawPredictionCol):
         typeConverter=_names,
     )
 
-    def _set_given(self, given: dict[str, Any]) -> Any:
-        unknown = [name for name in given if not self.hasParam(name)]
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}.")
-        return self._set(**given)
-
-    def setParams(self, **given: Any) -> Any:
-        """Set several parameters by their names."""
-        return self._set_given(given)
-
     def getFeaturesCol(self) -> Any:
         return self.getOrDefault("featuresCol")
 
@@ -93,14 +101,8 @@ class _Columns(HasLabelCol, HasPredictionCol, HasRawPredictionCol):
         """An array or vector column, or a list of columns."""
         return self._set(featuresCol=value)
 
-    def setLabelCol(self, value: str) -> Any:
-        return self._set(labelCol=value)
-
     def setPredictionCol(self, value: str) -> Any:
         return self._set(predictionCol=value)
-
-    def setRawPredictionCol(self, value: str) -> Any:
-        return self._set(rawPredictionCol=value)
 
 
 class SparkAUCClassifierCV(
@@ -140,7 +142,7 @@ class SparkAUCClassifierCV(
     def __init__(self, **parameters: Any) -> None:
         super().__init__()
         self._setDefault(featuresCol="features", **_SETTINGS)
-        self._set_given(parameters)
+        self.setParams(**parameters)
 
     def setIdCol(self, value: str) -> Any:
         return self._set(idCol=value)
@@ -167,6 +169,11 @@ class SparkAUCClassifierCV(
         return self._copyValues(model)  # type: ignore[no-any-return]
 
 
+def _add_params(owner: type, names: Iterable[str], source: str) -> None:
+    for name in names:
+        setattr(owner, name, Param(Params._dummy(), name, f"as in {source}: {name}", plain))
+
+
 def _parameters() -> dict[str, Any]:
     signature = inspect.signature(AUCClassifierCV.__init__)
     return {p.name: plain(p.default) for p in signature.parameters.values() if p.name != "self"}
@@ -174,12 +181,7 @@ def _parameters() -> dict[str, Any]:
 
 #: Parameters of AUCClassifierCV and their defaults; each is a Param of its own.
 _SETTINGS = _parameters()
-for _name in _SETTINGS:
-    setattr(
-        SparkAUCClassifierCV,
-        _name,
-        Param(Params._dummy(), _name, f"as in pnuauc.AUCClassifierCV: {_name}", plain),
-    )
+_add_params(SparkAUCClassifierCV, _SETTINGS, "pnuauc.AUCClassifierCV")
 
 
 def _as_classifier(fitted: Any) -> AUCClassifier:
@@ -258,7 +260,7 @@ class _ModelWriter(MLWriter):
         self.instance = instance
 
     def _handleOverwrite(self, path: str) -> None:
-        """Nothing: what is written replaces what is there. (That of pyspark needs the JVM.)"""
+        """No-op: what is written replaces what is there; pyspark's version needs the JVM."""
 
     def saveImpl(self, path: str) -> None:
         spark = self.sparkSession
@@ -351,9 +353,7 @@ _DEFAULTS = {
 }
 
 
-class SparkAUCEvaluator(
-    Evaluator, HasLabelCol, HasRawPredictionCol, DefaultParamsReadable, DefaultParamsWritable
-):
+class SparkAUCEvaluator(Evaluator, _Given, DefaultParamsReadable, DefaultParamsWritable):
     """AUC of a score column, from whatever labels there are; null labels are unlabelled rows.
 
     ``evaluate`` gives the unbiased estimate, as :func:`pnuauc.metrics.make_auc_scorer` does, for
@@ -373,10 +373,7 @@ class SparkAUCEvaluator(
     def __init__(self, **parameters: Any) -> None:
         super().__init__()
         self._setDefault(**_DEFAULTS)
-        unknown = [name for name in parameters if not self.hasParam(name)]
-        if unknown:
-            raise TypeError(f"SparkAUCEvaluator has no parameter {unknown[0]!r}.")
-        self._set(**parameters)
+        self.setParams(**parameters)
 
     def estimate(self, dataset: Any) -> AUCEstimate:
         """The estimate with its interval, the same as of the scores in memory."""
@@ -384,12 +381,6 @@ class SparkAUCEvaluator(
 
     def isLargerBetter(self) -> bool:
         return True
-
-    def setLabelCol(self, value: str) -> Any:
-        return self._set(labelCol=value)
-
-    def setRawPredictionCol(self, value: str) -> Any:
-        return self._set(rawPredictionCol=value)
 
     def _evaluate(self, dataset: Any) -> float:
         prior, method, _ = self._question
@@ -410,9 +401,4 @@ class SparkAUCEvaluator(
         return count_scores(frame_source(dataset, columns), **codes)
 
 
-for _name in _DEFAULTS:
-    setattr(
-        SparkAUCEvaluator,
-        _name,
-        Param(Params._dummy(), _name, f"as in pnuauc.metrics.auc_estimate: {_name}", plain),
-    )
+_add_params(SparkAUCEvaluator, _DEFAULTS, "pnuauc.metrics.auc_estimate")

@@ -183,15 +183,15 @@ def engine_errors() -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise EngineError(_told(str(error))) from error
+        raise EngineError(_sentence(str(error))) from error
 
 
-def _told(message: str) -> str:
+def _sentence(message: str) -> str:
     found = _GIVEN_UP.search(message)
     errors = _PYTHON_ERROR.findall(message)
     if found is None:
         lines = [line.strip() for line in message.splitlines() if line.strip()]
-        # of a traceback the last line says it
+        # the last line of a traceback names the error
         why = errors[-1] if errors else (lines or ["no reason given"])[0]
         return f"Spark gave up: {why[:500]}{_remedy(message)}"
     why = found["why"] or "no reason given"
