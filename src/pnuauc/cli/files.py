@@ -145,7 +145,7 @@ def given_tables(table: Path | Sequence[Path], reading: ReadOptions) -> GivenTab
 
 
 class RowMeter:
-    """Tells beside a bar which visit of the files goes on, and how many rows it has done."""
+    """Shows beside a bar which visit of the files is running and how many rows it has done."""
 
     def __init__(self, bar: Any) -> None:
         self.bar, self.visit, self.done = bar, 0, 0

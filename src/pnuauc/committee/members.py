@@ -111,13 +111,13 @@ class Situation:
 
     @property
     def many(self) -> bool:
-        """Whether held-out rows can tell all members apart."""
+        """Whether held-out rows can distinguish all members."""
         rare = min(self.n_positive, self.n_negative)
         return rare >= MANY_RARE and self.n_labeled >= MANY_LABELS
 
     @property
     def some(self) -> bool:
-        """Whether held-out rows can tell a member that is far behind."""
+        """Whether held-out rows can identify a member that is far behind."""
         rare = min(self.n_positive, self.n_negative)
         return rare >= SOME_RARE and self.n_labeled >= SOME_LABELS
 

@@ -48,7 +48,7 @@ __all__ = ["Expected", "Posterior", "place_scores"]
 _STEP = 0.1
 _Z: Floats = np.linspace(-4.8, 4.8, 97)
 _MASS: Floats = np.exp(-0.5 * _Z**2) / np.exp(-0.5 * _Z**2).sum()
-# What is nearer to 0 or 1 than this is treated as this far: no U is large enough to tell.
+# What is nearer to 0 or 1 than this is treated as this far: no U is large enough to show it.
 _END = 1e-7
 _DRAWS, _ROUNDS, _FREEDOM = 2048, 3, 6.0
 #: Shares of a class's rows at its ends that are counted in the test of fit.

@@ -244,7 +244,7 @@ class Reading:
     share : float
         Share of the cells that are written so.
     remark : str or None
-        What to tell of it: None where no other reading comes to mind.
+        What to report of it: None where no other reading is likely.
     """
 
     kind: str

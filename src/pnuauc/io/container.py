@@ -10,7 +10,7 @@
 
 The manifest declares name, type and shape of every array and these must fill the file to the
 byte, so that nothing is allocated that the file does not hold. Nothing is compressed: a file
-cannot grow when it is read. The checksum tells damage; against malice stand the bounds here and
+cannot grow when it is read. The checksum detects damage; against malice stand the bounds here and
 the checks of the code that rebuilds a part (:mod:`pnuauc._utils.stored`).
 """
 

@@ -618,7 +618,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.learned(replace(_learn(table, columns, self.max_categories), blocks=blocks))
 
     def _fit_blocks(self, table: Any, columns: list[Column]) -> tuple[Block, ...]:
-        """One block for all text, one for each vector; those that tell nothing are left out."""
+        """One block for all text, one for each vector; uninformative ones are left out."""
         texts = [c.name for c in columns if c.kind == "text"]
         vectors = [c.name for c in columns if c.kind == "vector"]
         stems = [[name for name in vectors if _has_stem(name, stem)] for stem in self.embedding]

@@ -322,7 +322,7 @@ def spooled(
     """(file, options): the file itself, or what comes through standard input ("-") or a pipe.
 
     A pipe is copied to a temporary file first, as tables are read more than once. Its format is
-    told by its content; text that is not CSV needs ``options.format``.
+    recognized by its content; text that is not CSV needs ``options.format``.
     """
     options = options or ReadOptions()
     where = Path(path)

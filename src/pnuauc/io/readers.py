@@ -502,7 +502,7 @@ class ArrowReader:
             return _open_arrow(stream).schema
 
     def n_rows(self) -> None:
-        """Only reading tells."""
+        """Known only after reading."""
 
     def table(self) -> Any:
         with told(self.source), self.source.open_seekable() as stream:

@@ -2,7 +2,7 @@
 
 All share one interface: ``fit(X, y)`` -> ``estimate_`` (a :class:`ClassPrior`), ``prior_``,
 ``interval_`` (at ``level``), ``std_error_``, ``diagnostics_``;
-:class:`~pnuauc.exceptions.PriorNotIdentifiedError` when the data cannot tell.
+:class:`~pnuauc.exceptions.PriorNotIdentifiedError` when the data cannot identify it.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _check(prior: float, n_positive: int, n_negative: int, n_unlabeled: int) -> 
 def prior_in_rows(prior: ClassPrior, n_positive: int, n_unlabeled: int) -> dict[str, Any]:
     """What a prior means in rows: positives not found yet, the share found, labels worth having.
 
-    m labels of rows of U drawn at random tell the share with variance t (1 - t) / m; a quarter of
+    m labels of rows of U drawn at random give the share with variance t (1 - t) / m; a quarter of
     the present variance, which is half of the error, takes 3 t (1 - t) / variance of them.
 
     Returns
@@ -183,7 +183,7 @@ class BasePrior(BaseEstimator):
         self._require(roles)
         if not rows_differ(X):
             raise PriorNotIdentifiedError(
-                "All rows of X are equal, so they carry nothing that could tell how many of the "
+                "All rows of X are equal, so they cannot show how many of the "
                 "unlabelled ones are positive: add columns that differ between rows.",
                 about="prior",
             )

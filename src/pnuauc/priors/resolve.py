@@ -60,7 +60,7 @@ def resolve_prior(
     groups : ndarray of int, shape (n,), optional
         Rows of one group are not independent.
 
-    Where the rows cannot tell the prior, a warning says so if there are positive and negative
+    Where the rows cannot identify the prior, a warning says so if there are positive and negative
     rows, which carry the fit on their own (eta = 0); without them it is an error. The same holds
     for the default and for a given estimator, unless its ``on_unidentified`` says "warn" or
     "ignore".

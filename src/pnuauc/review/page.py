@@ -32,7 +32,7 @@ def review_page(
 
     Parameters
     ----------
-    key : what tells this batch from all others, for the browser's store
+    key : what distinguishes this batch from all others, for the browser's store
     cells : ``pyarrow.Table`` with one row for each id
     marks, reasons : for each row the words to mark, and what speaks for it
     """

@@ -403,7 +403,7 @@ class Origin:
 
     source : Source
     labels : how their labels are read
-    keys : how rows are told apart
+    keys : how rows are identified
     drawn : keys of the unlabelled rows in memory
     """
 
