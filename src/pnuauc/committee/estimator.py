@@ -297,7 +297,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         second encoding of the same table, such as category codes and missing cells as they are. 0:
         all members read all columns.
     n_latent_columns : int, default=0
-        Number of columns before those that are components of text and vectors, of length 1 together:
+        Columns before those that are components of text and vectors, of length 1 together:
         members of their own read them.
     max_unlabeled : int, optional
         Largest number of unlabelled rows to use, drawn at random; None: all.

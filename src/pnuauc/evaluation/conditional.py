@@ -9,7 +9,7 @@ the variance is a function of the true AUC a,
 where v_r(1) and v_r(1/2) are the variances of a row's projection when the classes are apart and
 when they are alike: both follow from the prior alone. k_r is read off the rows and pulled towards
 ``USUAL``, the more so the less the rows can tell (4 a (1 - a) n_r of them carry the information).
-One row carries no information: the largest possible k_r, 3, stands in. Limits are the two a at which
+One row shows nothing: the largest possible k_r, 3, stands in. Limits are the two a at which
 |estimate - a| = t sqrt(V(a)): Wilson's idea for a share, closed form, inside [0, 1].
 """
 
@@ -65,7 +65,7 @@ def t_quantile(level: float, df: float) -> float:
 
 
 def known_prior(prior: Any, level: float = 0.95) -> ClassPrior | None:
-    """As :func:`pnuauc.prior.read_prior`, but "auto" is refused: scores alone do not identify it."""
+    """As :func:`pnuauc.prior.read_prior`, but "auto" is refused: scores cannot identify it."""
     if isinstance(prior, str) and prior == "auto":
         raise ValueError(
             'prior="auto" needs rows to estimate it from, and a metric sees scores only: fit an '

@@ -329,7 +329,7 @@ CHANCE_COLUMNS = ("probability", "probability_low", "probability_high")
 
 
 def new_run_id() -> str:
-    """A random id that all files of one fit carry, so that a mixture of two fits can be detected."""
+    """A random id that all files of one fit carry, so that a mixture of two fits is seen."""
     return f"run-{secrets.token_hex(8)}"
 
 
@@ -375,7 +375,7 @@ def _csv_rows(text: str) -> list[list[str]]:
 def written_by_us(path: str | os.PathLike[str]) -> bool:
     """Whether a file is a model, a report, its numbers or a table of scores that pnuauc wrote.
 
-    Recognized by what a user's file does not have by accident: a magic number, a run id in its place, a
+    Known by what a user's file does not have by accident: a magic number, a run id in its place, a
     key of the schema, or, in CSV and TSV, names that end as those of scores do. A column that was
     added makes the file the user's. An empty file counts as ours: nothing is lost with it.
     """

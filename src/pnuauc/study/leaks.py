@@ -91,7 +91,7 @@ def _outside(readings: list[_Reading]) -> list[str]:
     """Unlabelled rows beyond the labelled ones, more than the other columns show."""
     usual = float(np.median([r.outside for r in readings])) if readings else 0.0
     return [
-        f"Column '{r.column}' separates labelled rows from unlabelled ones in a way that no mixture of "
+        f"Column '{r.column}' separates labelled from unlabelled rows in a way that no mixture of "
         f"positives and negatives explains: was it filled in when rows were labelled? {_ADVICE}"
         for r in sorted(readings, key=lambda r: -r.outside)
         if r.outside > max(_OUTSIDE, _ERRORS * r.error, _ABOVE_OTHERS * usual)
