@@ -112,9 +112,12 @@ def results():
 
 @pytest.mark.parametrize("result", list(results()), ids=lambda r: type(r).__name__)
 def test_results_are_one_short_line_and_one_table(result):
-    line = repr(result)
+    """But a curve over priors, which is a heading and a line for each prior."""
+    line, *more = repr(result).splitlines()
     assert line.startswith(f"{type(result).__name__}(")
-    assert "\n" not in line
+    assert len(more) == (
+        1 + len(result.priors) if type(result).__name__ == "PriorSensitivity" else 0
+    )
     assert len(line) < 420
     table = result._repr_html_()
     assert table.startswith("<table>")
