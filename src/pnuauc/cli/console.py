@@ -52,6 +52,7 @@ _HINTS = {
     "prior": "Use --prior to give it, for example --prior 0.1.",
     "delimiter": "Use --delimiter to set it, for example --delimiter semicolon.",
     "encoding": "Use --encoding to set it, for example --encoding latin-1.",
+    "strict": "Leave out --strict to score it all the same.",
     "header": "Use --header to name the line.",
     "format": "Use --format to name it, for example --format csv.",
     "dates": "Use --date-format day-first or --date-format month-first.",

@@ -239,8 +239,7 @@ def score_file(
         if choice.strict and summary.different:
             raise InputError(
                 f"'{rows.name}' looks different from the table that was fitted: "
-                f"{spell_differences(summary.different)}. Nothing was written; without strict it "
-                "is scored.",
+                f"{spell_differences(summary.different)}. Nothing was written.",
                 about="strict",
             )
         summary.n_written = sink.close()
