@@ -75,7 +75,6 @@ MARKS = {
         "test_a_stacked_table_reads_no_better_than_it_is",
         "test_estimate_is_not_fooled_by_noise",
         "test_order_of_rows_does_not_matter_to_the_prior",
-        "test_stages_of_a_fit_are_told_as_they_begin",
         "test_three_different_rows_of_a_class_can_be_held_back",
     ),
     ("study/test_leaks.py", "slow"): ("test_at_most_one_benchmark_set_in_fifteen_raises_an_alarm",),
