@@ -247,7 +247,7 @@ def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
         low, high = (axes.at_x(column["drop"] + s * column["spread"]) for s in (-1, 1))
         name, direction = (
             escape(_short(column["column"])),
-            escape(_short(column.get("direction") or "")),
+            escape(_short(column.get("direction") or "", 27)),
         )
         whole = f"<title>{escape(column['column'])}</title>"
         body += _text("label", _RIGHT - 12, y + 15, name + whole, None)
