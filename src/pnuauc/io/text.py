@@ -16,10 +16,11 @@ import html
 import re
 import unicodedata
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
 from pnuauc._utils.arrays import Floats
+from pnuauc._utils.extras import need
 from pnuauc._utils.stored import Parts, refuse
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import is_vector, pa, pc
@@ -39,6 +41,7 @@ __all__ = [
     "TextBlock",
     "VectorBlock",
     "block_from_parts",
+    "embed",
     "prior_rows",
     "tokens",
 ]
@@ -110,11 +113,12 @@ class _Counts:
 
     @classmethod
     def of(cls, documents: Iterable[Mapping[str, int]]) -> _Counts:
-        places: dict[str, int] = {}
+        places: defaultdict[str, int] = defaultdict()
+        places.default_factory = places.__len__  # a new word takes the next place
         indices, values = array("i"), array("f")  # a list would take nine times the memory
         ends = [0]
         for found in documents:
-            indices.extend(places.setdefault(word, len(places)) for word in found)
+            indices.extend(map(places.__getitem__, found))
             values.extend(found.values())
             ends.append(len(indices))
         cells = np.frombuffer(values, np.float32), np.frombuffer(indices, np.int32), ends
@@ -385,15 +389,16 @@ def _unit(X: Floats) -> Floats:
     return np.asarray(X / np.where(length > 1e-9, length, np.inf)[:, None])
 
 
-def _documents(columns: Sequence[str], batch: Any) -> Iterable[str]:
-    """The text of each row, all columns one after the other."""
-    cells = []
-    for name in columns:
-        values = batch.column(name)
-        if pa.types.is_dictionary(values.type):
-            values = values.cast(values.type.value_type)
-        cells.append(pc.fill_null(values.cast(pa.large_string()), "").to_pylist())
-    return map("\n".join, zip(*cells, strict=True))
+def _documents(columns: Sequence[str], batch: Any) -> Iterator[str]:
+    """The text of each row, all columns one after the other; a few rows are Python's at a time."""
+    for start in range(0, batch.num_rows, _BLOCK):
+        cells = []
+        for name in columns:
+            values = batch.column(name).slice(start, _BLOCK)
+            if pa.types.is_dictionary(values.type):
+                values = values.cast(values.type.value_type)
+            cells.append(pc.fill_null(values.cast(pa.large_string()), "").to_pylist())
+        yield from map("\n".join, zip(*cells, strict=True))
 
 
 # ---------------------------------------------------------------------------- vectors
@@ -426,6 +431,34 @@ def _vectors(columns: Sequence[str], batch: Any, width: int | None) -> Floats:
     if len(present):
         flat = pc.list_flatten(present).cast(pa.float64()).to_numpy(zero_copy_only=False)
         out[there] = flat.reshape(-1, wanted)
+    return out
+
+
+def embed(texts: Iterable[Any], folder: Any) -> NDArray[np.float32]:
+    """A vector for each text, by a sentence-transformers model on disk; nothing is downloaded.
+
+    As a column of lists beside the text it is one more view of it. Needs the extra ``embed``.
+
+    Parameters
+    ----------
+    texts : strings, or what stands for a missing text
+    folder : path, folder of the model
+
+    Returns
+    -------
+    ndarray, shape (n, k)
+        Rows of length 1; NaN, a missing vector, where the text is missing.
+    """
+    library = need("sentence_transformers", "embed")
+    if not Path(folder).is_dir():
+        raise InputError(f"There is no folder {str(folder)!r} with a sentence-transformers model.")
+    model = library.SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    cells = list(texts)
+    there = np.array([isinstance(text, str) for text in cells], dtype=bool)
+    known = [text for text in cells if isinstance(text, str)]
+    found = np.asarray(model.encode(known, normalize_embeddings=True), dtype=np.float32)
+    out = np.full((len(cells), found.shape[-1]), np.nan, dtype=np.float32)
+    out[there] = found
     return out
 
 
