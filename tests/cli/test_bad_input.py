@@ -58,7 +58,7 @@ CASES = {
     "infinite values": ("t.csv", GOOD + "inf,1,\n", [], "infinite value"),
     "duplicate names": ("t.csv", GOOD.replace("a,b,y", "a,a,y"), [], "more than one column"),
     "ragged": ("t.csv", GOOD + "1,2\n", [], "unequal length"),
-    "not UTF-8": ("t.csv", GOOD.encode() + "é,1,\n".encode("latin-1"), [], "--encoding latin-1"),
+    "not UTF-8": ("t.csv", GOOD.encode() + b"\x81,1,\n", [], "--encoding latin-1"),
     "unknown encoding": ("t.csv", GOOD, ["--encoding", "klingon"], "encoding"),
     "not parquet": ("t.parquet", GOOD, [], "named as Parquet, but its content is not"),
     "unknown ending": ("t.doc", GOOD, [], "not an ending"),
