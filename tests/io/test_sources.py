@@ -257,7 +257,8 @@ def test_all_rows_elsewhere_are_those_in_memory():
 
     rows = Roles(drawn.codes).by_letter
     dealt = deal_folds(rows, 5, random_state=rng).refolded("U", rows["U"], folds[rows["U"]])
-    splits = [(None, np.concatenate([dealt.rows[role][k] for role in "PNU"])) for k in range(5)]
+    held = [np.concatenate([dealt.rows[role][k] for role in "PNU"]) for k in range(5)]
+    splits = [(np.setdiff1d(np.arange(len(X)), rows), rows) for rows in held]
     all_rows = np.column_stack([table.column(c).to_numpy() for c in COLUMNS])
     smallest = np.argsort(shuffled(matrix_keys(all_rows), 0))[:20]
 

@@ -120,6 +120,7 @@ def test_every_row_is_taken_or_told(ledger, rows, relabel):
     assert set(found.new.values()) <= set(DECISIONS)
 
 
+@pytest.mark.filterwarnings("ignore::pnuauc.exceptions.ReadingWarning")
 @given(content=st.binary(max_size=200))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_file_is_read_or_refused_with_a_sentence(ledger, tmp_path, content):

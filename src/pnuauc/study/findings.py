@@ -76,14 +76,14 @@ class Evidence:
                 f"{above} of {n_positive} labelled positives score above every unlabelled row: "
                 "were they labelled because they scored high? Then the share of positives would "
                 "read too low and the AUC too high, so these and the probabilities are withheld. "
-                "Rows drawn by 'pnuauc review' have known odds, and its --status states these "
+                "Rows drawn by 'pnuauc review' have known odds, and its status states these "
                 "numbers; or label rows drawn at random."
             )
         return (
             "The labelled rows are not typical of their class: they stand where random rows of it "
             "could not (were they picked for their score, or is the given share wrong?). So AUC, "
             "share of positives and probabilities are withheld. Rows drawn by 'pnuauc review' "
-            "have known odds, and its --status states these numbers; or label rows drawn at random."
+            "have known odds, and its status states these numbers; or label rows drawn at random."
         )
 
     def _above_all(self) -> tuple[int, int]:
