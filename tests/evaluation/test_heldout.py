@@ -72,6 +72,18 @@ def test_a_difference_is_paired_and_counts_groups():
     assert again.value == pytest.approx(found.value)
 
 
+def test_labelled_rows_alone_give_the_same_places_auc_and_differences():
+    rng = np.random.default_rng(4)
+    codes = rng.permutation(np.repeat([1, 0, -1], [30, 50, 70]))
+    held = table(codes, rng.normal(size=150), rng.normal(size=200), rng.integers(0, 60, 150))
+    part, own = held.of_labeled(), np.flatnonzero(codes >= 0)
+    assert part.codes.tolist() == codes[own].tolist()
+    a, b = held.places(np.ones((1, 1))), rng.random(150)
+    assert part.places(np.ones((1, 1))) == pytest.approx(a[own])
+    assert part.auc(a[own]) == pytest.approx(held.auc(a))
+    assert part.difference(a[own], b[own]) == pytest.approx(held.difference(a, b))
+
+
 def test_rows_of_a_group_count_as_one_and_weights_as_kish_says():
     codes = np.array([1, 1, 1, 0, 0], dtype=np.int8)
     copies = np.array([[2.0], [2.0], [1.0], [0.0], [3.0]])

@@ -83,6 +83,21 @@ def test_percentiles_are_places_among_the_unlabelled_rows():
     assert [row[0] for row in single["rows"]] == [rows[0][0]]
 
 
+def test_scores_of_the_fit_are_those_of_the_model_that_is_kept():
+    rng = np.random.default_rng(7)
+    hidden = rng.random(300) < 0.4
+    y = [int(v) if i < 40 else None for i, v in enumerate(hidden)]
+    columns = {name: rng.normal(size=300) + hidden for name in "abc"}
+    table = pa.table({**columns, "y": pa.array(y, pa.int8())})
+    settings = FitSettings(top=6, importance=False, comparisons=False)
+    study = fit_study(table, ColumnRoles("y"), settings)
+    scores = study.model.score(table)[40:]
+    model, top = study.model, study.findings["top"]
+    expected = np.quantile(scores, np.linspace(0, 1, len(model.quantiles)))
+    assert model.quantiles == pytest.approx(expected, abs=1e-9)
+    assert [row[1] for row in top["rows"]] == pytest.approx(np.sort(scores)[::-1][:6], abs=1e-9)
+
+
 def labelled(values):
     return pa.table({"y": values})
 

@@ -590,6 +590,9 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             total += seats[-1].standardised(scores)
         quantiles = np.quantile(total, np.linspace(0.0, 1.0, _N_QUANTILES))
         self.scorer_ = Committee(training.look.view, tuple(seats), quantiles)
+        # of all rows that scores are placed among, where all were scored
+        whole_u = len(look) == len(rows) and np.isfinite(total).all()
+        self._placed = total if whole_u else None
         self._typical = _typical(look)
 
     def _state(
@@ -638,9 +641,10 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             for (member, why), weight in zip(chosen, weights, strict=True)
         ]
         self.members_ = plain
-        held_out, auc = self.held_out_, self.auc_
-        if held_out is None or apart is None or auc is None:
+        auc = self.auc_
+        if self.held_out_ is None or apart is None or auc is None:
             return
+        held_out = self.held_out_.of_labeled()
         ours = held_out.places(apart)
 
         def against(columns: Floats) -> tuple[float, Difference]:

@@ -86,7 +86,11 @@ def cross_scores(
         others = every if both else own
         parts = [member[k] for member in folds]
         raw = FoldModels(training.look.view, parts, np.zeros(len(parts)), np.ones(len(parts)))
-        found = raw.score_look(training.look.take(np.concatenate([*held.values(), own, others])))
+        # a fold's own unlabelled rows may be among the others
+        wanted, place = np.unique(
+            np.concatenate([*held.values(), own, others]), return_inverse=True
+        )
+        found = raw.score_look(training.look.take(wanted))[place]
         n_own = sum(map(len, held.values())) + len(own)
         center, spread = standardize(found[n_own:] if len(others) else found)
         found = (found - center) / spread

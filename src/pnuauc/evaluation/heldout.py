@@ -93,9 +93,15 @@ class HeldOut:
 
     def without(self, fold: int) -> HeldOut:
         """The same less one fold's rows; the other folds keep their numbers."""
-        rest = self.fold != fold
+        return self._take(np.flatnonzero(self.fold != fold))
+
+    def of_labeled(self) -> HeldOut:
+        """The same of labelled rows: all that AUCs and differences of them rest on."""
+        return self._take(self.labeled)
+
+    def _take(self, chosen: Indices) -> HeldOut:
         names = ("rows", "codes", "fold", "scores", "worth", "groups")
-        return replace(self, **{name: getattr(self, name)[rest] for name in names})
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
     def columns(self, chosen: slice) -> HeldOut:
         """The same of some of the models; ``models`` still score all."""
@@ -192,9 +198,9 @@ class HeldOut:
             total += float(weight @ values[own])
             parts[own] = weight * (values[own] - mean) * np.sqrt(n / max(n - 1, 1))
         # groups are the independent units, also where one holds rows of both classes
-        variance = float(
-            (np.bincount(np.unique(self.groups, return_inverse=True)[1], parts) ** 2).sum()
-        )
+        own = self.labeled
+        number = np.unique(self.groups[own], return_inverse=True)[1]
+        variance = float((np.bincount(number, parts[own]) ** 2).sum())
         scale = 1.0
         if len(classes) == 1 and share is not None:
             # mean places: (1 - t) AUC + t / 2 of positives, 1 - t AUC - (1 - t) / 2 of negatives

@@ -271,9 +271,18 @@ class TableModel(ShownAsTable):
 
     @classmethod
     def from_fitted(
-        cls, encoder: TableEncoder, ranker: Any, X: Any, card: dict[str, Any] | None = None
+        cls,
+        encoder: TableEncoder,
+        ranker: Any,
+        X: Any,
+        card: dict[str, Any] | None = None,
+        *,
+        scores: NDArray[np.float64] | None = None,
     ) -> TableModel:
-        """Keep of a fitted ranker what scoring needs; ``X`` are encoded rows to place scores by."""
+        """Keep of a fitted ranker what scoring needs; ``X`` are encoded rows to place scores by.
+
+        ``scores`` are theirs by this model, where they are known.
+        """
         model = cls(
             encoder,
             scorer_of(ranker),
@@ -282,7 +291,8 @@ class TableModel(ShownAsTable):
             card or {},
             None if sparse.issparse(X) else _means(X),
         )
-        model.quantiles = np.quantile(model.score_encoded(X), np.linspace(0, 1, N_QUANTILES))
+        scores = model.score_encoded(X) if scores is None else scores
+        model.quantiles = np.quantile(scores, np.linspace(0, 1, N_QUANTILES))
         return model
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class Evidence:
     posterior: Posterior
     prior: ClassPrior | None
 
-    @property
+    @cached_property
     def places(self) -> Floats:
         """Of the held-out rows, shape (m,)."""
         return self.held_out.places(self.weights)

@@ -15,6 +15,7 @@ from scipy import special
 from sklearn.base import clone
 
 from pnuauc import __version__
+from pnuauc._utils.arrays import Floats
 from pnuauc._utils.label_values import RoleCounts
 from pnuauc._utils.progress import progress_bar
 from pnuauc._utils.show import few
@@ -168,7 +169,8 @@ def fit_study(
             ranker.set_params(**encoder.layout(views))
         tick("choosing and fitting models", 0.0)
         _fit_ranker(ranker, X, rows, encoder, settings)
-        model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles))
+        scores = _known_scores(ranker)
+        model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles), scores=scores)
         leaders = _place(model, ranker, X, rows, settings, columns, tick)
         findings = _header(name, command, rows, columns, encoder, settings)
         findings["selection"] = selection_findings(ranker)
@@ -187,7 +189,7 @@ def fit_study(
             _withhold(model, ranker)
         if model.unstorable is not None:
             messages.append(model.unstorable)
-        findings["top"] = _top(model, X, rows, leaders, findings, settings)
+        findings["top"] = _top(model, X, rows, scores, leaders, findings, settings)
     findings["leaks"] = leaks
     findings["warnings"] = [*leaks, *messages]
     findings["seconds"] = round(time.perf_counter() - started, 1)
@@ -279,6 +281,7 @@ def _top(
     model: TableModel,
     X: Any,
     rows: StudyRows,
+    scores: Floats | None,
     leaders: Leaders | None,
     findings: dict[str, Any],
     settings: FitSettings,
@@ -287,6 +290,7 @@ def _top(
     measured = (findings.get("importance") or {}).get("columns") or []
     candidates, encoded = rows, X
     if leaders is not None and rows.origin is not None:
+        scores = None
         candidates = leaders.rows(rows.counts, findings["table"]["ids"], rows.origin.source)
         encoded = encode_views(model.encoder, candidates.table, model.scorer.views)
     return top_rows(
@@ -298,6 +302,7 @@ def _top(
         settings.top,
         [item["column"] for item in measured],
         numbers=candidates.numbers,
+        scores=scores,
     )
 
 
@@ -367,6 +372,12 @@ def _ranker(settings: FitSettings, folds: int) -> AutoAUCClassifier | AUCClassif
         n_centers=settings.n_centers or 200,
         **common,
     )
+
+
+def _known_scores(ranker: Any) -> Floats | None:
+    """Of the rows that scores are placed among, which the fit has scored unless they are many."""
+    placed: Floats | None = getattr(ranker, "_placed", None)
+    return None if placed is None else placed - ranker.threshold_
 
 
 def _reference_rows(X: Any, roles: Roles, at_most: int = 50_000) -> Any:

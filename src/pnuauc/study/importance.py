@@ -62,14 +62,15 @@ def replacement_importance(
 ) -> list[dict[str, Any]]:
     """Fall of the AUC, mean and spread over repeats, for every group of columns."""
     rng = np.random.default_rng(seed)
-    held_out, places = evidence.held_out, evidence.places
-    pool = held_out.rows[held_out.codes == -1]
-    pool = pool if len(pool) else held_out.rows
+    every = evidence.held_out
+    pool = every.rows[every.codes == -1]
+    pool = pool if len(pool) else every.rows
+    held_out, places = every.of_labeled(), evidence.places[every.labeled]
     share = None if evidence.prior is None else evidence.prior.value
     tasks = [(name, columns) for name, columns in groups.items() for _ in range(repeats)]
     changed = np.repeat(held_out.scores[None], len(tasks), axis=0)
     for k, models in enumerate(held_out.models):
-        own = np.flatnonzero((held_out.fold == k) & (held_out.codes >= 0))
+        own = np.flatnonzero(held_out.fold == k)
         if not len(own):
             continue
         block = X[held_out.rows[own]]

@@ -34,11 +34,12 @@ def top_rows(
     important: list[str] | None = None,
     *,
     numbers: NDArray[np.int64] | None = None,
+    scores: NDArray[np.float64] | None = None,
 ) -> dict[str, Any]:
     """The unlabelled rows with the highest scores, to review next.
 
     ``numbers`` are the row numbers to show, from 0, shape (n,); by default the places in the
-    table.
+    table. ``scores`` are those of the unlabelled rows, where they are known.
 
     Returns
     -------
@@ -53,8 +54,9 @@ def top_rows(
     if not len(rows) or n_top < 1:
         nothing = ("header", "rows", "ids", "columns", "cells", "reasons", "marks")
         return {key: [] for key in nothing}
-    parts = np.array_split(rows, -(-len(rows) // 65_536))
-    scores = np.concatenate([model.score_encoded(X[part]) for part in parts])
+    if scores is None:
+        parts = np.array_split(rows, -(-len(rows) // 65_536))
+        scores = np.concatenate([model.score_encoded(X[part]) for part in parts])
     order = np.argsort(-scores, kind="stable")[:n_top]
     chosen, best = rows[order], scores[order]
     percent = model.percentile(best)
