@@ -282,6 +282,26 @@ class _Table:
         counts: Floats = np.bincount(self.first_far, mass, self.at_b.size + 1).astype(np.float64)
         return np.cumsum(counts)[:-1]
 
+    def slopes(self) -> Slopes:
+        """The mean, and the weighted sums of l' over each row and each column."""
+        mass, distances = self.far_sums()
+        value = float(np.dot(self.a.weight, distances))
+        row_slopes, column_slopes = -mass, -self.far_mass()
+        for rows, columns, margins in self.near():
+            losses, slopes = self.loss.value_and_derivative(margins)
+            weight_a, weight_b = self.a.weight[rows], self.b.weight[columns]
+            value += float(weight_a @ losses @ weight_b)
+            row_slopes[rows] += slopes @ weight_b
+            column_slopes[columns] += weight_a @ slopes
+        return value, row_slopes, column_slopes
+
+
+def _table(loss: Loss, a: Sample, b: Sample) -> _Table:
+    """Without a cut where so few positions are left that finding it costs more than it saves."""
+    assert isinstance(loss, SmoothLoss)
+    few = a.compressed.weight.size * b.compressed.weight.size <= _FEW_PAIRS
+    return _Table(loss, a.compressed, b.compressed, np.inf if few else _cut(a, b))
+
 
 def _cut(a: Sample, b: Sample) -> float:
     """The margin beyond which all pairs together count e^-26 = 5e-12 of the rest at most.
@@ -306,8 +326,7 @@ def _cut(a: Sample, b: Sample) -> float:
 def smooth_mean(loss: Loss, a: Sample, b: Sample) -> float:
     if a.scores.size * b.scores.size <= _FEW_PAIRS:
         return float(a.weight @ loss.value(a.scores[:, None] - b.scores) @ b.weight)
-    assert isinstance(loss, SmoothLoss)
-    table = _Table(loss, a.compressed, b.compressed, _cut(a, b))
+    table = _table(loss, a, b)
     value = float(np.dot(table.a.weight, table.far_sums()[1]))
     for rows, columns, margins in table.near():
         value += float(table.a.weight[rows] @ loss.value(margins) @ table.b.weight[columns])
@@ -318,18 +337,18 @@ def smooth_slopes(loss: Loss, a: Sample, b: Sample) -> Slopes:
     if a.scores.size * b.scores.size <= _FEW_PAIRS:
         losses, slopes = loss.value_and_derivative(a.scores[:, None] - b.scores)
         return float(a.weight @ losses @ b.weight), slopes @ b.weight, a.weight @ slopes
-    assert isinstance(loss, SmoothLoss)
-    table = _Table(loss, a.compressed, b.compressed, _cut(a, b))
-    mass, distances = table.far_sums()
-    value = float(np.dot(table.a.weight, distances))
-    row_slopes, column_slopes = -mass, -table.far_mass()
-    for rows, columns, margins in table.near():
-        losses, slopes = loss.value_and_derivative(margins)
-        weight_a, weight_b = table.a.weight[rows], table.b.weight[columns]
-        value += float(weight_a @ losses @ weight_b)
-        row_slopes[rows] += slopes @ weight_b
-        column_slopes[columns] += weight_a @ slopes
+    table = _table(loss, a, b)
+    value, row_slopes, column_slopes = table.slopes()
     return value, table.a.expand(row_slopes), table.b.expand(column_slopes)
+
+
+def smooth_within(loss: Loss, a: Sample) -> WithinSlopes:
+    if a.scores.size**2 <= _FEW_PAIRS:
+        value, rows, columns = smooth_slopes(loss, a, a)
+        return value, rows - columns
+    table = _table(loss, a, a)
+    value, row_slopes, column_slopes = table.slopes()
+    return value, table.a.expand(row_slopes - column_slopes)
 
 
 # --- squared: mean and variance ----------------------------------------------------------------
@@ -761,7 +780,7 @@ _FAMILIES: dict[Any, _PairSums] = {
     Squared: _PairSums(squared_mean, squared_slopes, squared_within),
     Exponential: _PairSums(exponential_mean, exponential_slopes, exponential_within),
     PiecewisePolynomial: _PairSums(piecewise_mean, piecewise_slopes),
-    SmoothLoss: _PairSums(smooth_mean, smooth_slopes),
+    SmoothLoss: _PairSums(smooth_mean, smooth_slopes, smooth_within),
 }
 
 
