@@ -215,7 +215,8 @@ def calls() -> dict[str, Callable[[np.random.Generator], Any]]:
     )
     for room, attacked in ((metrics, _metric), (theory, _theory)):
         for name in room.__all__:
-            if name[0].islower() and "odds" not in name:  # those take no prior
+            if name[0].islower() and "odds" not in name and name != "cross_fit_auc":
+                # those about odds take no prior, cross_fit_auc takes a model
                 found[f"{room.__name__.removeprefix('pnuauc.')}.{name}"] = attacked(name)
     for name in ("prior_in_population", "prior_in_unlabeled"):
         found[f"priors.{name}"] = _conversion(name)

@@ -120,4 +120,4 @@ def test_grouping_undoes_what_rows_of_one_customer_pretend():
     grouped = fit_table(table, groups=["customer"], **quick).findings
     assert grouped["groups"]["n_groups"] == 24
     assert grouped["groups"]["worth"] < 0.6 * grouped["groups"]["n_labeled"]
-    assert grouped["auc"]["low"] < 0.65 < alone["auc"]["low"]
+    assert grouped["auc"]["low"] < 0.6 < alone["auc"]["low"]

@@ -250,6 +250,11 @@ def test_the_tool_on_a_folder(frame, tmp_path):
     joined = pd.concat([pd.read_parquet(part) for part in parts])
     np.testing.assert_allclose(joined.score, scores[0], rtol=1e-12)
 
+    # any scores are evaluated; those of rows that the model has seen are refused
+    assert "seen" in run("evaluate", tmp_path / "data.scored", "--json").stderr
+    for part in parts:
+        pd.read_parquet(part).drop(columns="seen").to_parquet(part)
+    pd.read_csv(tmp_path / "all.csv").drop(columns="seen").to_csv(tmp_path / "all.csv")
     result = run("evaluate", tmp_path / "data.scored", "--json")
     whole = run("evaluate", tmp_path / "all.csv", "--json")
     of_files, of_one = (json.loads(r.stdout)["scores"]["score"]["auc"] for r in (result, whole))

@@ -119,7 +119,7 @@ class PenalizedL1Prior(BasePrior):
             doubt = (
                 "All of the unlabelled rows could come from the labelled class, so the prior is "
                 "not identified: either U holds one class only, or this estimate cannot tell the "
-                "classes apart. A ranking may still be good."
+                "classes apart; a ranking may still be good."
             )
         nearest = int(np.abs(shares - prior).argmin())
         estimate = ClassPrior(
