@@ -361,13 +361,13 @@ def test_no_write_permission_as_anybody(fitted, tmp_path, monkeypatch):
 
 SLOW = """
 import sys, time
-import pnuauc.model.scoring as scoring
-plain = scoring._score_batch
+from pnuauc.model.model import TableModel
+plain = TableModel.score_encoded
 def slow(*arguments):
     print("started", flush=True)
     time.sleep(60)
     return plain(*arguments)
-scoring._score_batch = slow
+TableModel.score_encoded = slow
 sys.argv = ["pnuauc", *sys.argv[1:]]
 from pnuauc.cli import main
 main()
