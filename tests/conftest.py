@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ from pnuauc.datasets import GENERATORS, PNUSample, sample_pnu
 from pnuauc.labels import Roles
 
 os.environ.setdefault("MPLBACKEND", "Agg")  # no test opens a window
+
+# A background shell hands down an ignored SIGINT, under which no interruption can be tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 # the same examples in every run: a test that fails at random tells a newcomer nothing
 settings.register_profile("fixed", derandomize=True, deadline=None)
