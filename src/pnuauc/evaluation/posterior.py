@@ -50,7 +50,7 @@ _Z: Floats = np.linspace(-4.8, 4.8, 97)
 _MASS: Floats = np.exp(-0.5 * _Z**2) / np.exp(-0.5 * _Z**2).sum()
 # What is nearer to 0 or 1 than this is treated as this far: no U is large enough to show it.
 _END = 1e-7
-_DRAWS, _ROUNDS, _FREEDOM = 2048, 3, 6.0
+_DRAWS, _ROUNDS, _FREEDOM = 2048, 6, 6.0
 #: Shares of a class's rows at its ends that are counted in the test of fit.
 _TAILS = (0.01, 0.03, 0.1, 0.3)
 #: Curves that a stored model keeps.
@@ -426,7 +426,8 @@ def _sample(model: _Model, seed: int) -> tuple[Floats, Floats, Floats]:
     """Points and weights of the posterior, shapes (n, d), (n,), and n further uniform numbers.
 
     Importance sampling from a multivariate t distribution: around the mode first, then around the
-    mean and covariance of the sample before, until a third of the points count.
+    mean and covariance of the sample before, until a third of the points count (a tenth after
+    three rounds).
     """
     d = model.size
     uniform = np.clip(qmc.Sobol(d + 2, seed=seed).random(_DRAWS), 1e-6, 1.0 - 1e-6)
@@ -441,7 +442,7 @@ def _sample(model: _Model, seed: int) -> tuple[Floats, Floats, Floats]:
     spread = (direction / np.maximum(size, 0.4)) @ direction.T
     mass = np.ones(0)
     x = normal
-    for _ in range(_ROUNDS):
+    for attempt in range(_ROUNDS):
         root = np.linalg.cholesky(spread)
         x = centre + (normal * scale[:, None]) @ root.T
         distance = ((normal * scale[:, None]) ** 2).sum(axis=1)
@@ -449,7 +450,7 @@ def _sample(model: _Model, seed: int) -> tuple[Floats, Floats, Floats]:
         ratio = model.log_density(x) - proposal
         mass = np.exp(ratio - ratio.max())
         mass /= mass.sum()
-        if 1.0 / (mass**2).sum() > _DRAWS / 3:
+        if 1.0 / (mass**2).sum() > _DRAWS / (3 if attempt < 2 else 10):
             break
         centre = mass @ x
         away = x - centre
