@@ -8,7 +8,7 @@ of each class, the share of positives inside U, and the positives among the 20 h
 Versions: "posterior" is the default. The rows of the others are kept from earlier ways to state the
 same numbers: "now" (refits of the whole committee, corrected), "average" (the kernel model with
 100 centres), "before" (commit b617541). What the posterior is told beforehand was chosen on trials
-900 and 901, so it runs on trials that no constant has seen (``first``).
+900 and 901; the misses of a former version on trials 20 to 22, which it runs on, had been seen.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def study_row(
     classes : labels as the tool gets them (of labelled, then unlabelled rows), hidden ones of U
     and those of the other rows
     options : settings of the fit; "version" is raised when the tool changes, so that rows of an
-    earlier one do not count, and "first" is the first trial that no constant was chosen on
+    earlier one do not count, and "first" is the first trial of a method
     """
     import pandas as pd
     import pyarrow as pa

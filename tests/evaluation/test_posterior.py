@@ -108,6 +108,20 @@ def test_a_family_that_is_no_gaussian_is_followed_by_hundreds_of_labels():
     assert auc.high - auc.low < 0.07
 
 
+def test_the_share_of_few_rows_is_less_certain_than_that_of_their_distribution():
+    """The same mean; the variance grows by that of so many rows, mean of pi (1 - pi) / n."""
+    positive, negative, _ = places(5, 60, 90)
+    infinite = place_scores(positive, negative)
+    finite = place_scores(positive, negative, n_unlabeled=50)
+    z = np.linspace(-4.8, 4.8, 97)
+    mass = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+    added = float(infinite.weights @ ((infinite.curves * (1 - infinite.curves)) @ mass)) / 50
+    first, second = infinite.class_prior(), finite.class_prior()
+    assert second.value == pytest.approx(first.value, abs=1e-9)
+    grown = second.std_error**2 - first.std_error**2
+    assert grown == pytest.approx(added, rel=0.15)
+
+
 def test_a_known_share_is_kept_and_an_interval_is_sharpened():
     positive, negative, _ = places(4, 40, 60)
     known = place_scores(positive, negative, prior=ClassPrior.known(0.1)).share()
