@@ -101,15 +101,3 @@ def test_a_bound_that_was_wrong_gives_way_to_what_is_found():
     for hits in range(40):  # the rest is positive after all
         audit.update(Draw(60 - hits, hits, True))
     assert low < 40 <= audit.upper
-
-
-@pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0])
-def test_alpha_is_a_probability(alpha):
-    with pytest.raises(ValueError, match="alpha"):
-        Audit(10, alpha)
-
-
-@pytest.mark.parametrize("draw", [Draw(11, 0, True), Draw(0, 0, True), Draw(9, 2, False)])
-def test_draws_that_cannot_be_are_refused(draw):
-    with pytest.raises(ValueError, match="cannot come from a pool of 10 rows"):
-        Audit(10).update(draw)

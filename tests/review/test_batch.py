@@ -51,11 +51,6 @@ def test_equal_scores_are_taken_in_an_order_of_chance():
     assert rows.max() > 500
 
 
-def test_explore_must_be_a_share():
-    with pytest.raises(ValueError, match="explore"):
-        draw_batch(np.zeros(5), np.arange(5), 2, 1.5, np.random.default_rng(0))
-
-
 def test_explore_more_when_the_ranking_finds_no_more_than_chance():
     assert explore_share(0.2, 0.1) == pytest.approx(0.1)
     assert explore_share(0.0, 0.0) == pytest.approx(0.9)

@@ -1,12 +1,10 @@
 """The working loop: review, label, know when to stop."""
 
 from pnuauc.review.audit import Audit, Draw
-from pnuauc.review.batch import draw_batch, explore_share
-from pnuauc.review.decisions import check_decisions
 from pnuauc.review.expected import Outlook, outlook
-from pnuauc.review.ledger import DECISIONS, Drawn, Ledger
+from pnuauc.review.ledger import DECISIONS, Drawn, Ledger, check_decisions
 from pnuauc.review.monitor import Drift, Monitoring, monitor_table, monitoring_page
-from pnuauc.review.rank import PoolRanker, Ranking
+from pnuauc.review.rank import PoolRanker, Ranking, draw_batch, explore_share
 from pnuauc.review.review import Batch, Review, RoundStatus, Status
 
 __all__ = [

@@ -8,24 +8,20 @@ against "there are m" that is fixed before the draw,
     K_t(m) = K_{t-1}(m) (1 + lambda_t (mu_t(m) - y_t)),   0 <= lambda_t <= 1 / (1 - mu_t(m)),
 
 is a martingale under m. By Ville's inequality it ever reaches 1 / alpha with probability at most
-alpha, so that the m that were never rejected hold the truth at all times with probability
-1 - alpha. Waudby-Smith and Ramdas (2020), Confidence sequences for sampling without replacement.
+alpha: the m that were never rejected hold the truth at all times with probability 1 - alpha.
+Waudby-Smith and Ramdas (2020), Confidence sequences for sampling without replacement.
 
 With lambda_t = (1 - c_t) / (1 - mu_t) a hit multiplies K by c_t and a miss by
 1 + (1 - c_t) mu_t / (1 - mu_t): c_t is the number that the bettor expects to be hidden, divided by
-m - found_t. The bettor's expectation is a posterior mean over a coarse grid of totals; a poor
-guess costs draws and never validity. With c = 0 and no hit, 1 / K is the hypergeometric
-probability of no hit.
+m - found_t. The expectation is a posterior mean over a coarse grid of totals; a poor guess costs
+draws and never validity. With c = 0 and no hit, 1 / K is the hypergeometric probability of no hit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-
-from pnuauc._utils.arrays import Floats
 
 __all__ = ["Audit", "Draw"]
 
@@ -33,8 +29,7 @@ __all__ = ["Audit", "Draw"]
 _N_TOTALS = 65
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(NamedTuple):
     """One random draw: rows left and positives found just before it, and what it was."""
 
     n_left: int
@@ -42,7 +37,6 @@ class Draw:
     positive: bool
 
 
-@dataclass
 class Audit:
     """Upper bound of the number of positives, updated with every random draw.
 
@@ -52,19 +46,11 @@ class Audit:
     alpha : the probability with which the bound may ever be wrong
     """
 
-    n_rows: int
-    alpha: float = 0.05
-    _alive: NDArray[np.int64] = field(init=False, repr=False)
-    _wealth: Floats = field(init=False, repr=False)
-    _totals: Floats = field(init=False, repr=False)
-    _belief: Floats = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.alpha < 1.0:
-            raise ValueError(f"alpha must lie between 0 and 1, got {self.alpha}.")
-        self._alive = np.arange(self.n_rows + 1)
-        self._wealth = np.zeros(self.n_rows + 1)  # logarithms
-        self._totals = np.append(0.0, np.geomspace(1.0, max(self.n_rows, 1), _N_TOTALS))
+    def __init__(self, n_rows: int, alpha: float = 0.05) -> None:
+        self.alpha = alpha
+        self._alive = np.arange(n_rows + 1)  # totals m that are not rejected
+        self._wealth = np.zeros(n_rows + 1)  # log K of each
+        self._totals = np.append(0.0, np.geomspace(1.0, max(n_rows, 1), _N_TOTALS))
         self._belief = np.zeros(len(self._totals))
 
     @property
@@ -74,33 +60,24 @@ class Audit:
 
     def update(self, draw: Draw) -> None:
         """Take in one draw; the bets on it use what was known before."""
-        if not 0 < draw.n_left <= self.n_rows or draw.found > self.n_rows - draw.n_left:
-            raise ValueError(f"{draw} cannot come from a pool of {self.n_rows} rows.")
-        hidden = np.minimum(np.maximum(self._totals - draw.found, 0.0), draw.n_left)
+        n_left, found, positive = draw
+        hidden = np.clip(self._totals - found, 0.0, n_left)
         weight = np.exp(self._belief - self._belief.max())
         expected = float(weight @ hidden / weight.sum())
-        self._bet(draw, expected)
-        with np.errstate(divide="ignore"):  # what cannot be is believed no more
-            rate = hidden / draw.n_left
-            self._belief += np.log(rate if draw.positive else 1.0 - rate)
-        if not np.isfinite(self._belief).any():  # beyond all doubt: believe in anything again
-            self._belief[:] = 0.0
-
-    def _bet(self, draw: Draw, expected: float) -> None:
-        left = self._alive - draw.found
+        left = self._alive - found
         # a total must hold what was found and fit into what is left: all others are refuted
-        possible = (left >= draw.positive) & (left <= draw.n_left - (not draw.positive))
+        possible = (left >= positive) & (left <= n_left - (not positive))
         alive, left, wealth = self._alive[possible], left[possible], self._wealth[possible]
-        share = np.minimum(
-            expected / np.maximum(left, 1), 1.0
-        )  # c_t; a total of found bets nothing
-        if draw.positive:
-            with np.errstate(divide="ignore"):
-                wealth = wealth + np.log(share)
-        else:
-            wealth = wealth + np.log1p((1.0 - share) * left / (draw.n_left - left))
+        share = np.minimum(expected / np.maximum(left, 1), 1.0)  # c_t; nothing is bet on m = found
+        with np.errstate(divide="ignore"):  # what cannot be is not believed any more
+            wealth = wealth + (
+                np.log(share) if positive else np.log1p((1.0 - share) * left / (n_left - left))
+            )
+            rate = hidden / n_left
+            self._belief += np.log(rate if positive else 1.0 - rate)
+        if not np.isfinite(self._belief).any():  # every total is refuted: believe in any again
+            self._belief[:] = 0.0
         kept = wealth < -np.log(self.alpha)
-        alive, wealth = alive[kept], wealth[kept]
-        if not len(alive):  # the event of probability alpha: all that is sure is what was found
-            alive, wealth = np.array([draw.found + draw.positive]), np.zeros(1)
-        self._alive, self._wealth = alive, wealth
+        self._alive, self._wealth = alive[kept], wealth[kept]
+        if not kept.any():  # the event of probability alpha: only what was found is certain
+            self._alive, self._wealth = np.array([found + positive]), np.zeros(1)

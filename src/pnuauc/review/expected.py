@@ -12,14 +12,12 @@ draw are the same factor for a positive and for a negative and cancel,
 
     L(pi) = product over drawn rows of pi(u)^y (1 - pi(u))^(1 - y),
 
-which :func:`pnuauc.evaluation.posterior.place_scores` calls labels at random. Rows picked by score
-say how fast positives grow rare along the order; rows drawn at random, which lie at places that the
-order has not reached, say what is below. Hidden positives are the sum of pi over the places of rows
-not read, and their chance.
+which :func:`pnuauc.evaluation.posterior.place_scores` calls labels at random. Hidden positives are
+the sum of pi over the places of rows not read, and their chance.
 
-What is assumed: pi rises with u and is smooth in Phi^-1(u). Positives unlike all others, for which
-the ranking would have to start anew, are seen by the random rows alone: where these hold more
-positives than their places account for, the assumption is refuted and nothing is expected.
+What is assumed: pi rises with u and is smooth in Phi^-1(u). Positives unlike all others are seen by
+the random rows alone: where these hold more positives than their places account for, the assumption
+is refuted and nothing is expected.
 """
 
 from __future__ import annotations
@@ -82,15 +80,6 @@ def outlook(
     n_pool, n_left : rows when the review began, and rows that nobody has looked at
     batch : rows of the next batch
     level : probability of each limit
-
-    Examples
-    --------
-    >>> places = 1 - (np.arange(600) + 0.5) / 1000
-    >>> found = outlook(
-    ...     places, np.arange(600) < 20, np.zeros(600), n_pool=1000, n_left=400, batch=30
-    ... )
-    >>> found.hidden.high <= 2
-    True
     """
     u, hit = np.asarray(places, dtype=np.float64), np.asarray(positive, dtype=bool)
     if not hit.any():
@@ -101,33 +90,32 @@ def outlook(
         return Outlook(Expected(0.0, 0.0, 0.0), share, 0.0)
     hits, wanted = int(hit[explored].sum()), float(posterior.probability(u[explored]).sum())
     holds = hits == 0 or float(special.pdtrc(hits - 1, wanted)) >= 1.0 - level
-    last = n_left / n_pool
-    few = min(n_left, _PLACES)
-    rates = posterior.mean_chance(last * (np.arange(few) + 0.5) / few)
-    size = min(batch, n_left)
-    few = min(size, _PLACES)
-    top = last - (np.arange(few) + 0.5) / few * size / n_pool
-    soon = size * float(posterior.weights @ posterior.mean_chance(top))
-    hidden = _counts(rates, posterior.weights, n_left, level)
+
+    def rates(top: float, n: int) -> Floats:
+        """Mean of pi over n rows below the place ``top``, by curve of the posterior."""
+        few = min(n, _PLACES)
+        return posterior.mean_chance(top - (np.arange(few) + 0.5) / few * n / n_pool)
+
+    size, top = min(batch, n_left), n_left / n_pool
+    soon = size * float(posterior.weights @ rates(top, size))
+    hidden = _counts(rates(top, n_left), posterior.weights, n_left, level)
     return Outlook(hidden, share, soon, hits, wanted, holds)
 
 
 def _counts(rates: Floats, weights: Floats, n: int, level: float) -> Expected:
     """Mean and limits of Binomial(n, rate) over the posterior's rates, shape (m,)."""
-    mean = float(n * (weights @ rates))
     # by Chernoff no rate has 1e-6 of its mass beyond this
     top = n * rates.max()
     most = int(min(n, np.ceil(top + 8.0 * np.sqrt(top) + 14.0)))
     counts = np.unique(np.linspace(0, most, min(most, _COUNTS) + 1).round())
-    kept = np.argsort(rates)
-    # equal rates over and over: 200 quantiles of the posterior stand for its thousands of curves
-    at = (np.arange(200) + 0.5) / 200
-    below = np.cumsum(weights[kept])
-    some = rates[kept][np.searchsorted(below, at * below[-1]).clip(max=len(kept) - 1)]
-    chance = special.bdtr(counts[:, None], n, some[None, :]).mean(axis=1)
-    at_least = np.searchsorted(chance, [1.0 - level, level]).clip(max=len(counts) - 1)
-    low, high = counts[at_least]
-    return Expected(mean, float(low), float(high))
+    # 200 quantiles of the posterior stand for its thousands of curves
+    order = np.argsort(rates)
+    below = np.cumsum(weights[order])
+    at = np.searchsorted(below, (np.arange(200) + 0.5) / 200 * below[-1]).clip(max=len(order) - 1)
+    chance = special.bdtr(counts[:, None], n, rates[order][at]).mean(axis=1)
+    limits = np.searchsorted(chance, [1.0 - level, level]).clip(max=len(counts) - 1)
+    low, high = counts[limits]
+    return Expected(float(n * (weights @ rates)), float(low), float(high))
 
 
 def held_out_auc(
@@ -143,13 +131,11 @@ def held_out_auc(
     drawn : bool, shape (n,), False for rows whose label is no evidence: how they were picked is
         not known
     """
-    value, y = np.asarray(scores, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    worth, drawn = np.asarray(weights, dtype=np.float64), np.asarray(drawn, dtype=bool)
-    order = np.argsort(value)
-    below = np.empty(len(value))
-    below[order] = np.cumsum(worth[order]) - 0.5 * worth[order]
-    u = below / worth.sum()
-    positive, negative = (u[drawn & (y == code)] for code in (1, 0))
+    worth, y = np.asarray(weights, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    order = np.argsort(np.asarray(scores, dtype=np.float64))
+    u = np.empty(len(order))
+    u[order] = (np.cumsum(worth[order]) - 0.5 * worth[order]) / worth.sum()
+    positive, negative = (u[np.asarray(drawn, dtype=bool) & (y == code)] for code in (1, 0))
     if not len(positive):
         return None
     return place_scores(positive, negative, random_labels=True).auc(level)

@@ -1,7 +1,7 @@
 """A month later: have columns and scores drifted, and is the ranking still as good?
 
 The model file holds what this needs and no rows: means of the encoded columns over the rows that
-the model was placed by, in units of their deviations, and quantiles of their scores.
+the model was placed by, in units of their standard deviations, and quantiles of their scores.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 from scipy import sparse, stats
 
 from pnuauc._utils.arrays import Floats
-from pnuauc._utils.extras import need
 from pnuauc._utils.show import ShownAsTable, visible
 from pnuauc.evaluation import auc_estimate
+from pnuauc.io.encode import encode_views, grouped_columns
 from pnuauc.io.readers import as_table
-from pnuauc.model.model import TableModel, encode_views, grouped_columns
+from pnuauc.model.model import TableModel
+from pnuauc.review.page import fill_template
 from pnuauc.study.rows import LabelCodes, read_labels
 
 __all__ = ["Drift", "Monitoring", "monitor_table", "monitoring_page"]
@@ -59,8 +60,8 @@ class Monitoring(ShownAsTable):
     n_columns: int
     share_then: float | None
     share_now: float | None
-    auc_then: tuple[float, float, float] | None
-    auc_now: tuple[float, float, float] | None
+    auc_then: tuple[float, ...] | None
+    auc_now: tuple[float, ...] | None
     level: float
     reasons: tuple[str, ...]
 
@@ -89,11 +90,9 @@ class Monitoring(ShownAsTable):
         if self.auc_now is None:
             out.append("AUC now: not known, for want of new labels of both classes.")
         else:
+            value, low, high = self.auc_now
             then = "" if self.auc_then is None else f"; then {self.auc_then[0]:.3f}"
-            out.append(
-                f"AUC now: {self.auc_now[0]:.3f} ({self.auc_now[1]:.3f} to "
-                f"{self.auc_now[2]:.3f}){then}."
-            )
+            out.append(f"AUC now: {value:.3f} ({low:.3f} to {high:.3f}){then}.")
         return out
 
 
@@ -119,25 +118,39 @@ def monitor_table(
     positive_label, negative_label, unlabeled_label
         As in :func:`pnuauc.read_roles`.
     """
-    table = as_table(data)
-    given = None if label is None or sparse.issparse(table) else label
+    table, card = as_table(data), model.card
     X = encode_views(model.encoder, table, model.scorer.views)
     scores = model.score_encoded(X)
-    labels = model.card.get("labels") or {}
+    labels = card.get("labels") or {}
     n_old = int(labels.get("unlabeled") or labels.get("positive", 0) + labels.get("negative", 0))
-    drift = _score_drift(model.quantiles, scores, max(n_old, 2), level)
-    columns = [] if model.typical is None else _column_drift(model, X, max(n_old, 2), level)
-    now = None
-    if given is not None:
+    n_old = max(n_old, 2)
+    new, old = _share_below(scores, model.quantiles), _share_below(model.quantiles, np.sort(scores))
+    error = np.sqrt(new.var() / max(len(new) - 1, 1) + old.var() / (n_old - 1))  # DeLong's
+    drift = _drift("score", new.mean() - 0.5, error, level, SCORE_EFFECT)
+    columns = [] if model.typical is None else _column_drift(model, X, n_old, level)
+    now = then = None
+    if label is not None and not sparse.issparse(table):
         codes = LabelCodes(positive_label, negative_label, unlabeled_label)
-        roles = read_labels(table, given, codes)
+        roles = read_labels(table, label, codes)
         if min(roles.n_positive, roles.n_negative) >= 2:
             found = auc_estimate(roles.as_float(), scores, method="pn", level=level)
             now = (float(found.value), float(found.low), float(found.high))
-    auc = model.card.get("auc") or {}
-    then = None if "value" not in auc else tuple(float(auc[k]) for k in ("value", "low", "high"))
+    if "value" in (card.get("auc") or {}):
+        then = tuple(float(card["auc"][key]) for key in ("value", "low", "high"))
+    reasons = []
+    if drift.matters:
+        way = "higher" if drift.effect > 0 else "lower"
+        reasons.append(f"Scores are {way} than those of the rows that the model was fitted on.")
+    if moved := [column.name for column in columns if column.matters]:
+        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+        names = ", ".join(f"'{name}'" for name in moved[:3])
+        reasons.append(f"Columns have drifted: {names}{more}.")
+    if then is not None and now is not None and now[2] < then[1]:
+        reasons.append(
+            f"The AUC has fallen: at most {now[2]:.3f} now, at least {then[1]:.3f} then."
+        )
     chances = model.probability(scores)
-    prior = (model.card.get("prior") or {}).get("value")
+    prior = (card.get("prior") or {}).get("value")
     return Monitoring(
         n_rows=len(scores),
         scores=drift,
@@ -145,83 +158,48 @@ def monitor_table(
         n_columns=len(columns),
         share_then=None if prior is None else float(prior),
         share_now=None if chances is None else float(chances[:, 0].mean()),
-        auc_then=then,  # type: ignore[arg-type]
+        auc_then=then,
         auc_now=now,
         level=level,
-        reasons=_reasons(drift, columns, then, now),
+        reasons=tuple(reasons),
     )
 
 
-def _score_drift(quantiles: Floats, scores: Floats, n_old: int, level: float) -> Drift:
-    """P(new > old) - 1/2 with the quantiles for the old scores; DeLong's variance."""
-    n = len(scores)
-    below = (np.searchsorted(quantiles, scores) + np.searchsorted(quantiles, scores, "right")) / 2
-    new = below / len(quantiles)
-    ordered = np.sort(scores)
-    above = 1 - (
-        np.searchsorted(ordered, quantiles) + np.searchsorted(ordered, quantiles, "right")
-    ) / (2 * n)
-    error = np.sqrt(new.var() / max(n - 1, 1) + above.var() / max(n_old - 1, 1))
-    return _drift("score", float(new.mean() - 0.5), float(error), level, SCORE_EFFECT)
+def _share_below(values: Floats, ordered: Floats) -> Floats:
+    """For each value the share of the others that are smaller, equal ones counted half."""
+    sides = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return np.asarray(sum(sides) / (2 * len(ordered)))
 
 
 def _column_drift(model: TableModel, X: Floats, n_old: int, level: float) -> list[Drift]:
-    """Of each table column the encoded column whose mean moved most, in deviations."""
-    typical = np.asarray(model.typical)
+    """Of each table column the encoded column whose mean moved most, in standard deviations."""
     width = model.encoder.encoding_.width("kernels")  # the view that is scaled comes first
-    there = ~np.isnan(X[:, :width])
+    X, typical = np.asarray(X[:, :width], dtype=np.float64), np.asarray(model.typical)[:width]
+    there = ~np.isnan(X)
     n = np.maximum(there.sum(axis=0), 1)
-    mean = np.sum(X[:, :width], axis=0, where=there, dtype=np.float64) / n
-    square = np.sum(X[:, :width] ** 2, axis=0, where=there, dtype=np.float64) / n
-    variance = np.maximum(square - mean**2, 0.0)
-    # a column of 0 and 1 has the deviation that belongs to its mean; numbers were scaled to 1
-    binary = np.all((X[:, :width] == 0) | (X[:, :width] == 1) | ~there, axis=0)
-    share = np.clip(typical[:width], 0.0, 1.0)
-    old = np.where(binary, np.maximum(share * (1 - share), 1.0 / n_old), 1.0)
-    effect = (mean - typical[:width]) / np.sqrt(old)
-    error = np.sqrt((variance / n + old / n_old) / old)
+    mean, square = (np.sum(X**k, axis=0, where=there) / n for k in (1, 2))
+    # a column of 0 and 1 has the variance that belongs to its mean; numbers were scaled to 1
+    share = np.clip(typical, 0.0, 1.0)
+    old = np.maximum(share * (1 - share), 1.0 / n_old)
+    old = np.where(np.all((X == 0) | (X == 1) | ~there, axis=0), old, 1.0)
+    effect = (mean - typical) / np.sqrt(old)
+    error = np.sqrt((np.maximum(square - mean**2, 0.0) / n + old / n_old) / old)
     together = 1 - (1 - level) / max(width, 1)
     out = []
     for name, places in grouped_columns(model.encoder, ("kernels",)).items():
         j = max(places, key=lambda j: abs(effect[j]))
-        out.append(_drift(name, float(effect[j]), float(error[j]), together, COLUMN_EFFECT))
+        out.append(_drift(name, effect[j], error[j], together, COLUMN_EFFECT))
     return sorted(out, key=lambda drift: -abs(drift.effect))
 
 
 def _drift(name: str, effect: float, error: float, level: float, limit: float) -> Drift:
     z = float(stats.norm.ppf(0.5 + level / 2))
-    low, high = effect - z * error, effect + z * error
-    return Drift(name, effect, low, high, low > limit or high < -limit)
-
-
-def _reasons(scores: Drift, columns: list[Drift], then: Any, now: Any) -> tuple[str, ...]:
-    out = []
-    moved = [drift.name for drift in columns if drift.matters]
-    if scores.matters:
-        way = "higher" if scores.effect > 0 else "lower"
-        out.append(f"Scores are {way} than those of the rows that the model was fitted on.")
-    if moved:
-        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
-        names = ", ".join(f"'{name}'" for name in moved[:3])
-        out.append(f"Columns have drifted: {names}{more}.")
-    if then is not None and now is not None and now[2] < then[1]:
-        out.append(f"The AUC has fallen: at most {now[2]:.3f} now, at least {then[1]:.3f} then.")
-    return tuple(out)
+    low, high = float(effect - z * error), float(effect + z * error)
+    return Drift(name, float(effect), low, high, low > limit or high < -limit)
 
 
 def monitoring_page(found: Monitoring, name: str) -> str:
     """One self-contained HTML file: no scripts, nothing fetched, light and dark."""
-    jinja2 = need("jinja2")
-    loaders = [jinja2.PackageLoader(f"pnuauc.{room}", "templates") for room in ("review", "report")]
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(loaders),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     first, *rest = found.sentences()
-    page: str = environment.get_template("monitor.html.j2").render(
-        name=name, first=first, rest=rest, found=found, limit=COLUMN_EFFECT
-    )
-    return visible(page)
+    values = {"name": name, "first": first, "rest": rest, "found": found, "limit": COLUMN_EFFECT}
+    return visible(fill_template("monitor.html.j2", **values))

@@ -13,10 +13,20 @@ from pnuauc._utils.show import visible
 from pnuauc.model.model import cell_text
 from pnuauc.report.page import safe_cell
 
-__all__ = ["review_page", "review_sheet"]
+__all__ = ["fill_template", "review_page", "review_sheet"]
 
-#: Cells longer than this are shown as text to read, not in the grid of values.
+#: Columns with a text cell longer than this are shown as text to read, not in the grid of values.
 _LONG = 60
+
+
+def fill_template(template: str, **values: Any) -> str:
+    """One self-contained HTML file from a template of this package; text is never markup."""
+    jinja2 = need("jinja2")
+    rooms = [jinja2.PackageLoader(f"pnuauc.{room}", "templates") for room in ("review", "report")]
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(rooms), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    return str(environment.get_template(template).render(values))
 
 
 def review_page(
@@ -28,7 +38,7 @@ def review_page(
     marks: Sequence[Sequence[str]],
     reasons: Sequence[str],
 ) -> str:
-    """One self-contained HTML file: no server, nothing fetched; decisions stay in the browser.
+    """The page of a batch: no server, nothing fetched; decisions stay in the browser.
 
     Parameters
     ----------
@@ -36,47 +46,31 @@ def review_page(
     cells : ``pyarrow.Table`` with one row for each id
     marks, reasons : for each row the words to mark, and what speaks for it
     """
-    jinja2 = need("jinja2")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pnuauc.review", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    texts = _long_columns(cells)
+    lines = cells.to_pylist()
+    texts = [
+        name
+        for name in cells.column_names
+        if any(isinstance(line[name], str) and len(line[name]) > _LONG for line in lines)
+    ]
     rows = []
-    for k, line in enumerate(cells.to_pylist()):
+    for i, line, mark, reason in zip(ids, lines, marks, reasons, strict=True):
         shown = {column: visible(cell_text(value)) for column, value in line.items()}
         rows.append(
             {
-                "id": ids[k],
+                "id": i,
                 "texts": [[c, shown[c]] for c in texts if shown[c]],
                 "cells": [[c, text] for c, text in shown.items() if c not in texts],
-                "marks": list(marks[k]),
-                "reasons": visible(reasons[k]),
+                "marks": list(mark),
+                "reasons": visible(reason),
             }
         )
     data = {"key": key, "download": f"decisions-{round}.csv", "rows": rows}
-    page: str = environment.get_template("review.html.j2").render(
-        name=visible(name), round=round, data=_inside_script(jinja2, data)
-    )
-    return page
-
-
-def _inside_script(jinja2: Any, data: Any) -> Any:
-    """JSON inside a script element: what could end the element, or open a comment, is escaped."""
+    # inside a script element: what could end the element, or open a comment, is escaped
     text = json.dumps(data, ensure_ascii=True, allow_nan=False)
-    for mark in "<>&":
-        text = text.replace(mark, f"\\u{ord(mark):04x}")
-    return jinja2.utils.markupsafe.Markup(text)
-
-
-def _long_columns(cells: Any) -> list[str]:
-    long = []
-    for name in cells.column_names:
-        texts = [v for v in cells.column(name).to_pylist() if isinstance(v, str)]
-        if any(len(text) > _LONG for text in texts):
-            long.append(name)
-    return long
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    script = need("jinja2").utils.markupsafe.Markup(text)
+    return fill_template("review.html.j2", name=visible(name), round=round, data=script)
 
 
 def review_sheet(
@@ -86,12 +80,11 @@ def review_sheet(
 
     A cell that a spreadsheet would take for a formula gets an apostrophe in front.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     own = {id, "decision", "reason"}
     names = [name if name not in own else f"{name} (column)" for name in cells.column_names]
-    writer.writerow([safe_cell(name) for name in [id, "decision", *names, "reason"]])
-    for k, line in enumerate(cells.to_pylist()):
-        values = [cell_text(value) for value in line.values()]
-        writer.writerow([safe_cell(cell) for cell in [ids[k], decided[k], *values, reasons[k]]])
+    lines = [[id, "decision", *names, "reason"]]
+    for i, word, line, reason in zip(ids, decided, cells.to_pylist(), reasons, strict=True):
+        lines.append([i, word, *map(cell_text, line.values()), reason])
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([safe_cell(c) for c in line] for line in lines)
     return out.getvalue()

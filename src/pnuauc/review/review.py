@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,10 @@ from pnuauc.io.readers import as_table, read_cells
 from pnuauc.io.write import atomic_file, write_text
 from pnuauc.model.files import load_model
 from pnuauc.review.audit import Audit
-from pnuauc.review.batch import draw_batch, explore_share
-from pnuauc.review.decisions import check_decisions, id_text
 from pnuauc.review.expected import Outlook, held_out_auc, outlook
-from pnuauc.review.ledger import Drawn, Ledger
+from pnuauc.review.ledger import Drawn, Ledger, check_decisions, id_text
 from pnuauc.review.page import review_page, review_sheet
-from pnuauc.review.rank import PoolRanker, Ranking
+from pnuauc.review.rank import PoolRanker, Ranking, draw_batch, explore_share
 from pnuauc.study import ColumnRoles, LabelCodes
 from pnuauc.study.rows import read_labels
 
@@ -105,46 +103,46 @@ class Status(ShownAsTable):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        auc = None if self.auc is None else self.auc._asdict()
-        out = {**asdict(self), "auc": auc, "expected_recall": self.expected_recall}
+        out = asdict(self)
+        out |= {"expected_recall": self.expected_recall, "expected_stop": self.expected_stop}
+        if self.auc is not None:
+            out["auc"] = self.auc._asdict()
         if self.expected is not None:
-            found = self.expected
-            out["expected"] |= {"hidden": found.hidden._asdict(), "share": found.share._asdict()}
-        return {**out, "expected_stop": self.expected_stop}
+            for name in ("hidden", "share"):
+                out["expected"][name] = getattr(self.expected, name)._asdict()
+        return out
 
     def sentences(self) -> list[str]:
         """The answer in words, the decision first."""
-        total = self.known + self.found
-        answer = "Stop" if self.stop else "Go on"
-        words = "is" if self.stop else "is not yet"
+        yes = self.stop
         out = [
-            f"{answer}: a recall of {self.target:.0%} {words} proven.",
-            f"{total:,} positives are known ({self.known:,} from the table, {self.found:,} found "
-            f"in {self.n_read:,} rows read); {self.n_left:,} rows are left.",
+            f"{'Stop' if yes else 'Go on'}: a recall of {self.target:.0%} "
+            f"{'is' if yes else 'is not yet'} proven.",
+            f"{self.known + self.found:,} positives are known ({self.known:,} from the table, "
+            f"{self.found:,} found in {self.n_read:,} rows read); {self.n_left:,} rows are left.",
             f"Proven at {self.level:.0%}, whatever the ranking is worth: at most "
             f"{self.hidden_high:,} positives are not found, so the recall is at least "
             f"{self.recall_low:.1%}.",
         ]
-        if self.expected is None:
+        found = self.expected
+        if found is None:
             out.append("Expected: nothing yet, as the review has found no positive.")
+        elif self.expected_recall is None:
+            out.append(
+                f"Expected: cannot be estimated. {found.random_hits} of the rows drawn at random "
+                f"were positive where their places lead to expect {found.random_expected:.1f}: the "
+                "ranking misses a kind of positive."
+            )
         else:
-            hidden, share = self.expected.hidden, self.expected.share
-            answer = "stop" if self.expected_stop else "go on"
-            if self.expected_recall is None:
-                out.append(
-                    f"Expected: cannot be estimated. {self.expected.random_hits} of the rows drawn "
-                    f"at random were positive where their places lead to expect "
-                    f"{self.expected.random_expected:.1f}: the ranking misses a kind of positive."
-                )
-            else:
-                out += [
-                    f"Expected, if the ranking goes on as it did: {hidden.value:.1f} positives "
-                    f"hidden, at most {hidden.high:,.0f}, so the recall is at least "
-                    f"{self.expected_recall:.1%}: {answer}. The next batch would find "
-                    f"{self.expected.next_batch:.1f}.",
-                    f"Of the rows that the table left unlabelled {share.value:.1%} are positive "
-                    f"({share.low:.1%} to {share.high:.1%}).",
-                ]
+            hidden, share = found.hidden, found.share
+            out += [
+                f"Expected, if the ranking goes on as it did: {hidden.value:.1f} positives hidden, "
+                f"at most {hidden.high:,.0f}, so the recall is at least "
+                f"{self.expected_recall:.1%}: {'stop' if self.expected_stop else 'go on'}. The "
+                f"next batch would find {found.next_batch:.1f}.",
+                f"Of the rows that the table left unlabelled {share.value:.1%} are positive "
+                f"({share.low:.1%} to {share.high:.1%}).",
+            ]
         if self.auc is not None:
             out.append(
                 f"AUC of the ranking over these rows: {self.auc.value:.3f} ({self.auc.low:.3f} to "
@@ -160,8 +158,7 @@ class Status(ShownAsTable):
         return out
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """The rows of a round.
 
     Attributes
@@ -200,13 +197,24 @@ class _Settings:
     def __post_init__(self) -> None:
         if self.batch < 1:
             raise InputError(f"A batch has at least one row; got {self.batch}.")
-        shares = {"stop_at_recall": self.stop_at_recall, "alpha": self.alpha}
-        bad = next((name for name, value in shares.items() if not 0.0 < value < 1.0), None)
-        if bad is not None:
-            raise InputError(f"{bad} must lie between 0 and 1; got {shares[bad]}.")
+        for name, value in (("stop_at_recall", self.stop_at_recall), ("alpha", self.alpha)):
+            if not 0.0 < value < 1.0:
+                raise InputError(f"{name} must lie between 0 and 1; got {value}.")
         e = self.explore
         if e != "auto" and (isinstance(e, str) or not 0.0 <= e <= 1.0):
             raise InputError(f"explore must be a share from 0 to 1, or 'auto'; got {e!r}.")
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> _Settings:
+        where = folder / _SETTINGS
+        if not where.is_file():
+            raise InputError(f"'{folder}' holds no review; begin one with a table.", about="output")
+        try:
+            return cls(**json.loads(where.read_text("utf-8")))
+        except (ValueError, TypeError):
+            raise InputError(
+                f"'{where}' is not a file of settings that pnuauc wrote; restore it from a copy."
+            ) from None
 
 
 class Review:
@@ -255,87 +263,32 @@ class Review:
         model: str | os.PathLike[str] | None = None,
         random_state: int | None = None,
     ) -> None:
-        named = isinstance(table, (str, os.PathLike))
         self.folder = Path(folder)
-        codes = {
-            "positive": positive_label,
-            "negative": negative_label,
-            "unlabeled": unlabeled_label,
-        }
         self._settings = _Settings(
-            os.path.abspath(table) if named else None,
-            "label" if label is None else label,
-            id,
-            batch,
-            explore,
-            stop_at_recall,
-            alpha,
-            list(drop),
-            list(categorical),
-            codes,
-            None if model is None else os.path.abspath(model),
-            secrets.randbits(32) if random_state is None else int(random_state),
+            table=os.path.abspath(table) if isinstance(table, (str, os.PathLike)) else None,
+            label="label" if label is None else label,
+            id=id,
+            batch=batch,
+            explore=explore,
+            stop_at_recall=stop_at_recall,
+            alpha=alpha,
+            drop=list(drop),
+            categorical=list(categorical),
+            codes=vars(LabelCodes(positive_label, negative_label, unlabeled_label)),
+            model=None if model is None else os.path.abspath(model),
+            random_state=secrets.randbits(32) if random_state is None else int(random_state),
         )
-        self._read(table)
-        if label is not None and label not in self.table.column_names:
-            raise InputError(
-                f"There is no column '{label}'; the columns are {few(self.table.column_names, 10)}."
-            )
-        self._settle()
-
-    @classmethod
-    def open(cls, folder: str | os.PathLike[str], table: Any = None) -> Review:
-        """The review in a folder; ``table`` is needed where it is not a file, or has moved."""
-        kept = _kept(Path(folder))
-        source = kept.table if table is None else table
-        if source is None:
-            raise InputError(f"The review in '{folder}' was not made from a file; pass its table.")
-        review = cls.__new__(cls)
-        review.folder, review._settings = Path(folder), kept
-        review._read(source)
-        review._check_rows(kept)
-        return review
-
-    def _read(self, table: Any) -> None:
-        s = self._settings
-        data = read_cells(table) if isinstance(table, (str, os.PathLike)) else as_table(table)
-        if not hasattr(data, "column_names"):
-            raise InputError("A review needs a table with named columns.")
-        self._roles = ColumnRoles(
-            s.label,
-            () if s.id is None else (s.id,),
-            tuple(s.drop),
-            tuple(s.categorical),
-            LabelCodes(**s.codes),
-        )
-        for name in (*self._roles.ids, *s.drop):
-            if name not in data.column_names:
-                raise InputError(
-                    f"There is no column '{name}'; the columns are {few(data.column_names, 10)}."
-                )
-        self.table = data
-        self.ids = _row_ids(data, s.id)
-        self._place = {name: k for k, name in enumerate(self.ids)}
-        if s.label in data.column_names:
-            self._given = read_labels(data, s.label, self._roles.codes).as_float()
-        else:
-            self._given = np.full(len(self.ids), np.nan)
-        self._pool = {name for name, y in zip(self.ids, self._given, strict=True) if np.isnan(y)}
-        self._settings = replace(s, rows=_fingerprint(self.ids, self._given))
-
-    def _settle(self) -> None:
-        """Make the folder ours, or go on with the review that it holds."""
+        self._read(table, () if label is None else (label,))
         where = self.folder / _SETTINGS
         if where.exists():
-            kept = _kept(self.folder)
+            kept = _Settings.of_folder(self.folder)
             self._check_rows(kept)
             # what decides about rows stays; how many to draw next may change
-            fixed = {"label": kept.label, "id": kept.id, "alpha": kept.alpha}
-            for name, value in fixed.items():
-                if getattr(self._settings, name) != value:
+            for name in ("label", "id", "alpha"):
+                if getattr(self._settings, name) != getattr(kept, name):
                     raise InputError(
-                        f"The review in '{self.folder}' was begun with {name} {value!r}; go on "
-                        "with it, or name another folder."
+                        f"The review in '{self.folder}' was begun with {name} "
+                        f"{getattr(kept, name)!r}; go on with it, or name another folder."
                     )
             self._settings = replace(self._settings, random_state=kept.random_state)
         elif self.folder.exists() and any(self.folder.iterdir()):
@@ -345,6 +298,43 @@ class Review:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(where, dump_json(asdict(self._settings)))
 
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], table: Any = None) -> Review:
+        """The review in a folder; ``table`` is needed where it is not a file, or has moved."""
+        review = cls.__new__(cls)
+        review.folder = Path(folder)
+        review._settings = kept = _Settings.of_folder(review.folder)
+        source = kept.table if table is None else table
+        if source is None:
+            raise InputError(f"The review in '{folder}' was not made from a file; pass its table.")
+        review._read(source)
+        review._check_rows(kept)
+        return review
+
+    def _read(self, table: Any, needed: Sequence[str] = ()) -> None:
+        s = self._settings
+        data = read_cells(table) if isinstance(table, (str, os.PathLike)) else as_table(table)
+        if not hasattr(data, "column_names"):
+            raise InputError("A review needs a table with named columns.")
+        ids = () if s.id is None else (s.id,)
+        codes = LabelCodes(**s.codes)
+        self._roles = ColumnRoles(s.label, ids, tuple(s.drop), tuple(s.categorical), codes)
+        for name in (*needed, *ids, *s.drop):
+            if name not in data.column_names:
+                raise InputError(
+                    f"There is no column '{name}'; the columns are {few(data.column_names, 10)}."
+                )
+        self.table = data
+        self.ids = _row_ids(data, s.id)
+        self._place = {name: k for k, name in enumerate(self.ids)}
+        self._given = np.full(len(self.ids), np.nan)
+        if s.label in data.column_names:
+            self._given = read_labels(data, s.label, codes).as_float()
+        self._pool = {name for name, y in zip(self.ids, self._given, strict=True) if np.isnan(y)}
+        known = [None if np.isnan(y) else int(y) for y in self._given]
+        fingerprint = hashlib.sha256(json.dumps([self.ids, known]).encode()).hexdigest()
+        self._settings = replace(s, rows=fingerprint)
+
     def _check_rows(self, kept: _Settings) -> None:
         if kept.rows != self._settings.rows:
             raise InputError(
@@ -352,12 +342,12 @@ class Review:
                 f"'{self.folder}' was begun; restore the table, or begin another review."
             )
 
-    # ------------------------------------------------------------------ the state
+    # The state.
 
     @cached_property
     def ledger(self) -> Ledger:
         """All that was drawn and decided."""
-        return Ledger.open(self.folder / _LEDGER)
+        return Ledger(self.folder / _LEDGER)
 
     @property
     def y(self) -> Floats:
@@ -393,56 +383,68 @@ class Review:
     def labelled(self) -> Any:
         """The table as a ``pyarrow.Table`` with the decisions in its label column, and a column
         "probability": the odds with which a row was drawn, missing where they are unknown."""
+        label, table = self._settings.label, self.table
+        if label in table.column_names:
+            table = table.drop_columns([label])
         y = pa.array(self.y, from_pandas=True).cast(pa.int8())
-        others = self.table.drop_columns([self._settings.label]) if self._has_label else self.table
-        others = others.append_column(self._settings.label, y)
-        if "probability" in others.column_names:
-            return others
-        odds = pa.array(self.probability, from_pandas=True)
-        return others.append_column("probability", odds)
+        table = table.append_column(label, y)
+        if "probability" in table.column_names:
+            return table
+        return table.append_column("probability", pa.array(self.probability, from_pandas=True))
 
-    @property
-    def _has_label(self) -> bool:
-        return self._settings.label in self.table.column_names
-
-    # ------------------------------------------------------------------ the loop
+    # The loop.
 
     def next_batch(self) -> Batch:
         """The rows to review now: what is open of the last batch, or a new one."""
         if not self.ledger.open_rows:
             self._draw()
-        return self._write_batch()
+        # the page and the sheet of the last batch, in an order that hides how rows were drawn
+        s, number = self._settings, len(self.ledger.batches)
+        drawn = self.ledger.batches[-1].rows
+        order = np.random.default_rng([s.random_state, number, 1]).permutation(len(drawn))
+        rows = np.array([self._place[drawn[k].id] for k in order])
+        ids = [self.ids[k] for k in rows]
+        decided = [self.ledger.decision(i) or "" for i in ids]
+        hidden = {s.label, *self._roles.ids}
+        cells = self.table.select([n for n in self.table.column_names if n not in hidden])
+        cells = cells.take(rows)
+        marks: list[list[str]] = [[] for _ in ids]
+        reasons = ["" for _ in ids]
+        if s.model is None:
+            marks, reasons = self._ranker.explain(rows, self.y)
+        name = Path(s.table or self.folder).name
+        key = f"{name} {s.rows[:12]} {number}"
+        page, sheet = self.folder / "review.html", self.folder / "review.csv"
+        write_text(page, review_page(name, number, key, ids, cells, marks, reasons))
+        write_text(sheet, review_sheet(s.id or "id", ids, decided, cells, reasons))
+        self._write_ledger()
+        return Batch(number, ids, rows, page, sheet)
 
     def _draw(self) -> None:
         s, ledger = self._settings, self.ledger
-        seen = ledger.seen
-        pool = np.array(
-            [k for k, i in enumerate(self.ids) if i in self._pool and i not in seen], int
-        )
+        free = self._pool - ledger.seen
+        pool = np.array([k for k, i in enumerate(self.ids) if i in free], int)
         if not len(pool):
             raise InputError("Every row of the table is labelled or was reviewed.")
-        ranker = self._ranker
-        ranking = ranker.rank(self.y)
-        explore = 1.0 if ranking is None else self._explore()
-        scores = np.zeros(len(self.ids)) if ranking is None else ranking.scores
+        ranking = self._model_ranking if s.model is not None else self._ranker.rank(self.y)
+        explore = s.explore
+        if ranking is None:  # nothing to learn from: all rows at random
+            explore, scores = 1.0, np.zeros(len(self.ids))
+            ranking = Ranking(scores, pool[:0], scores[:0], scores[:0])
+        if explore == "auto":
+            explore = explore_share(self._last_rate("score"), self._last_rate("explore"))
         rng = np.random.default_rng([s.random_state, len(ledger.batches)])
-        rows, chance, random = draw_batch(scores, pool, s.batch, explore, rng)
+        rows, chance, random = draw_batch(ranking.scores, pool, s.batch, float(explore), rng)
         with atomic_file(self.folder / _SCORES) as stream:
-            np.savez(stream, **vars(ranking or Ranking(scores, pool[:0], scores[:0], scores[:0])))
-        places = (np.argsort(np.argsort(scores[pool])) + 0.5) / len(self._pool)
+            np.savez(stream, **ranking._asdict())
+        places = (np.argsort(np.argsort(ranking.scores[pool])) + 0.5) / len(self._pool)
         place = dict(zip(pool, places, strict=True))
         ledger.add_batch(
             [
-                Drawn(self.ids[k], float(p), float(scores[k]), by, float(place[k]))
+                Drawn(self.ids[k], float(p), float(ranking.scores[k]), by, float(place[k]))
                 for k, p, by in zip(rows, chance, np.where(random, "explore", "score"), strict=True)
             ]
         )
-
-    def _explore(self) -> float:
-        if self._settings.explore != "auto":
-            return float(self._settings.explore)
-        by_score, at_random = (self._last_rate(by) for by in ("score", "explore"))
-        return explore_share(by_score, at_random)
 
     def _last_rate(self, by: str) -> float:
         """Positives per row of the last batch, of the rows drawn this way."""
@@ -452,31 +454,13 @@ class Review:
         return float(np.mean(hits)) if hits else float(by == "score")
 
     @cached_property
-    def _ranker(self) -> Any:
-        if self._settings.model is not None:
-            return _ModelRanker(self.table, self._settings.model)
+    def _ranker(self) -> PoolRanker:
         return PoolRanker(self.table, self._roles, self._settings.random_state)
 
-    def _write_batch(self) -> Batch:
-        """The page and the sheet of the last batch, in an order that hides how rows were drawn."""
-        number = len(self.ledger.batches)
-        rng = np.random.default_rng([self._settings.random_state, number, 1])
-        drawn = self.ledger.batches[-1].rows
-        rows = np.array([self._place[drawn[k].id] for k in rng.permutation(len(drawn))])
-        ids = [self.ids[k] for k in rows]
-        decided = [self.ledger.decision(i) or "" for i in ids]
-        page, sheet = self.folder / "review.html", self.folder / "review.csv"
-        shown = [
-            n for n in self.table.column_names if n not in {self._settings.label, *self._roles.ids}
-        ]
-        cells = self.table.select(shown).take(rows)
-        marks, reasons = self._ranker.explain(rows, self.y)
-        name = Path(self._settings.table or self.folder).name
-        key = f"{name} {self._settings.rows[:12]} {number}"
-        write_text(page, review_page(name, number, key, ids, cells, marks, reasons))
-        write_text(sheet, review_sheet(self._settings.id or "id", ids, decided, cells, reasons))
-        self._write_ledger()
-        return Batch(number, ids, rows, page, sheet)
+    @cached_property
+    def _model_ranking(self) -> Ranking:
+        scores = load_model(str(self._settings.model)).score(self.table)
+        return Ranking(scores, np.arange(len(scores)), scores, np.ones(len(scores)))
 
     def add(self, decisions: Any, *, relabel: bool = False) -> list[str]:
         """Take decisions in: all of them, or none where something is wrong.
@@ -492,36 +476,41 @@ class Review:
             One sentence about each kind of row that was not simply taken in.
         """
         id = self._settings.id or "id"
-        checked = check_decisions(decisions, self._place, self.ledger, id=id, relabel=relabel)
-        self.ledger.add_decisions(checked.new)
+        new, notes = check_decisions(decisions, self._place, self.ledger, id=id, relabel=relabel)
+        self.ledger.add_decisions(new)
         self._write_ledger()
-        return checked.notes
+        return notes
 
     def _write_ledger(self) -> None:
-        header, rows = self.ledger.table()
         out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows([header, *rows])
+        csv.writer(out, lineterminator="\n").writerows(self.ledger.table())
         write_text(self.folder / "ledger.csv", out.getvalue())
 
-    # ------------------------------------------------------------------ the answer
+    # The answer.
 
     def status(self) -> Status:
         """What is found, what may still be hidden, and whether to stop."""
-        s, ledger = self._settings, self.ledger
+        s, ledger, pool = self._settings, self.ledger, self._pool
         known = int(np.sum(self.y[~np.isnan(self._given)] == 1))
-        rounds = self._rounds(known)
-        seen = ledger.seen & self._pool
+        audit, rounds = Audit(len(pool), s.alpha), []
+        for k, after in enumerate(ledger.rounds(pool), start=1):
+            for draw in after.draws:
+                audit.update(draw)
+            hidden = min(max(audit.upper - after.found, 0), after.n_left + after.undecided)
+            read, recall = len(pool) - after.n_left, _recall(known + after.found, hidden)
+            rounds.append(RoundStatus(k, read, after.found, hidden, recall))
+        seen = ledger.seen & pool
         words = [ledger.decision(i) for i in seen]
-        found, refuted, read = words.count("positive"), words.count("negative"), len(seen)
+        found, refuted = words.count("positive"), words.count("negative")
         # what was found since the last complete round counts; the bound on all positives stays
-        total = rounds[-1].found + rounds[-1].hidden_high if rounds else len(self._pool)
-        hidden = max(min(total, len(self._pool) - refuted) - found, 0)
-        recall = _recall(known + found, hidden)
-        status = Status(
+        total = rounds[-1].found + rounds[-1].hidden_high if rounds else len(pool)
+        hidden = max(min(total, len(pool) - refuted) - found, 0)
+        recall, n_left = _recall(known + found, hidden), len(pool) - len(seen)
+        return Status(
             round=len(ledger.batches),
             n_rows=len(self.ids),
-            n_left=len(self._pool) - read,
-            n_read=read,
+            n_left=n_left,
+            n_read=len(seen),
             n_open=len(ledger.open_rows),
             n_undecided=sum(ledger.decision(i) in {"unsure", "skip"} for i in ledger.seen),
             known=known,
@@ -531,20 +520,10 @@ class Review:
             target=s.stop_at_recall,
             level=1.0 - s.alpha,
             stop=recall >= s.stop_at_recall,
-            rounds=rounds,
+            rounds=tuple(rounds),
+            expected=self._expected(n_left + len(ledger.open_rows)),
+            auc=self._auc(),
         )
-        rest = status.n_left + status.n_open
-        return replace(status, expected=self._expected(rest), auc=self._auc())
-
-    def _auc(self) -> Expected | None:
-        """Of the last ranking, by the decisions so far."""
-        last = self._last_ranking
-        if last is None or not len(last.rows):
-            return None
-        pool = np.isnan(self._given)[last.rows]
-        rows, worth, scores = last.rows[pool], last.weights[pool], last.held_out[pool]
-        drawn = ~np.isnan(self.probability[rows])
-        return held_out_auc(scores, self.y[rows], worth, drawn, 1.0 - self._settings.alpha)
 
     def _expected(self, n_left: int) -> Outlook | None:
         """From the rows that were drawn and decided; how rows picked by hand were found is not
@@ -561,54 +540,21 @@ class Review:
             level=1.0 - s.alpha,
         )
 
-    def _rounds(self, known: int) -> tuple[RoundStatus, ...]:
-        ledger, out = self.ledger, []
-        audit, draws = Audit(len(self._pool), self._settings.alpha), ledger.draws(self._pool)
-        read = found = refuted = 0
-        for k, batch in enumerate(ledger.batches[: ledger.n_complete]):
-            hand = [i for i, after in ledger.by_hand.items() if after == k and i in self._pool]
-            names = [*hand, *(row.id for row in batch.rows)]
-            read += len(names)
-            found += sum(ledger.decision(i) == "positive" for i in names)
-            refuted += sum(ledger.decision(i) == "negative" for i in names)
-            for row in batch.rows:
-                if row.by == "explore":
-                    audit.update(next(draws))
-            hidden = max(min(audit.upper, len(self._pool) - refuted) - found, 0)
-            out.append(RoundStatus(k + 1, read, found, hidden, _recall(known + found, hidden)))
-        return tuple(out)
-
-
-class _ModelRanker:
-    """Ranks by a model file, the same in every round."""
-
-    def __init__(self, table: Any, path: str) -> None:
-        self.model = load_model(path)
-        self._scores = self.model.score(table)
-
-    def rank(self, y: Floats) -> Ranking:
-        rows, none = np.arange(len(y)), np.ones(len(y))
-        return Ranking(self._scores, rows, self._scores, none)
-
-    def explain(self, rows: NDArray[np.intp], y: Floats) -> tuple[list[list[str]], list[str]]:
-        return [[] for _ in rows], ["" for _ in rows]
+    def _auc(self) -> Expected | None:
+        """Of the last ranking, by the decisions so far."""
+        last = self._last_ranking
+        if last is None or not len(last.rows):
+            return None
+        pool = np.isnan(self._given)[last.rows]
+        rows = last.rows[pool]
+        drawn = ~np.isnan(self.probability[rows])
+        level = 1.0 - self._settings.alpha
+        return held_out_auc(last.held_out[pool], self.y[rows], last.weights[pool], drawn, level)
 
 
 def _recall(found: int, hidden: float) -> float:
     """Share of the positives that are known; 1 where there are none."""
     return found / (found + hidden) if found + hidden else 1.0
-
-
-def _kept(folder: Path) -> _Settings:
-    where = folder / _SETTINGS
-    if not where.is_file():
-        raise InputError(f"'{folder}' holds no review; begin one with a table.", about="output")
-    try:
-        return _Settings(**json.loads(where.read_text("utf-8")))
-    except (ValueError, TypeError):
-        raise InputError(
-            f"'{where}' is not a file of settings that pnuauc wrote; restore it from a copy."
-        ) from None
 
 
 def _row_ids(table: Any, id: str | None) -> list[str]:
@@ -626,8 +572,3 @@ def _row_ids(table: Any, id: str | None) -> list[str]:
             )
         first[name] = k
     return ids
-
-
-def _fingerprint(ids: list[str], given: Floats) -> str:
-    known = [None if np.isnan(y) else int(y) for y in given]
-    return hashlib.sha256(json.dumps([ids, known]).encode()).hexdigest()
