@@ -22,7 +22,6 @@ from pnuauc.core.losses import get_loss
 from pnuauc.core.ranks import ScoreCounts, check_scores
 from pnuauc.core.rows import merged, row_blocks
 from pnuauc.evaluation.compare import LabeledPairs, PairCounts
-from pnuauc.evaluation.estimate import unbiased_auc
 from pnuauc.exceptions import EngineError, InputError
 from pnuauc.io.cells import pa, pc
 from pnuauc.io.draw import AllUnlabeled, RowKeys, draw_rows
@@ -53,7 +52,6 @@ __all__ = [
     "matrix_table",
     "read_labels",
     "slices",
-    "unbiased_score",
 ]
 
 # A table cut into parts, each read and summarized by one task of an engine.
@@ -476,10 +474,3 @@ def _scores(batch: Batch, name: str) -> NDArray[np.float64]:
     if column.null_count:
         raise InputError(f"The scores in {batch.name} have missing values; score these rows first.")
     return check_scores(column.to_numpy(zero_copy_only=False), name=f"{name} in {batch.name}")
-
-
-def unbiased_score(counts: ScoreCounts, prior: Any, method: str = "auto") -> float:
-    """What ranks models: the unbiased AUC, without a prior the share of pairs won."""
-    if method == "auto" and prior is None and not (counts.n_positive and counts.n_negative):
-        method = "pu_raw" if counts.n_positive else "nu_raw"
-    return unbiased_auc(counts, prior, method)

@@ -317,8 +317,7 @@ def test_a_difference_under_a_prior_that_may_be_at_an_end(method):
     kept = [0, 1, 2] if method == "pu" else [1, 2, 3]
     mass = ENDS.weights[kept].copy()
     for moments in both:
-        parts = conditionals(moments, ENDS.shares[kept], np.eye(3)[k])
-        mass *= [np.diff(part.distribution(np.array([0.0, 1.0])))[0] for part in parts]
+        mass *= conditionals(moments, ENDS.shares[kept], np.eye(3)[k]).inside()
     mass /= mass.sum()
     slope, offset = (part[:, k] for part in raw_to_auc(ENDS.shares[kept]))
     each = slope * (raws[0] - raws[1])

@@ -30,14 +30,24 @@ from pnuauc.metrics import (
 from tests.conftest import gaussian_scores
 
 
+def at_each(*parts):
+    """(value, apart, spread, df) of each prior."""
+    return Conditional(*np.array(parts, dtype=float).T)
+
+
 def conditional(moments, prior, weights, inflation=1.0):
-    """At one prior, or None where only PN has weight."""
-    at = np.array([0.5 if prior is None else prior])
-    return conditionals(moments, at, weights, inflation)[0]
+    """(value, apart, spread, df) at one prior."""
+    found = conditionals(moments, np.array([prior]), np.array(weights), inflation)
+    return tuple(float(part[0]) for part in vars(found).values())
 
 
-def variance(part):
-    return part.apart + part.spread * part.value * (1 - part.value)
+def limits(part, level):
+    """Of one prior, or None."""
+    low, high = at_each(part).limits(level)[:, 0]
+    return None if np.isnan(low) else (low, high)
+
+
+PN = (1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -52,14 +62,14 @@ def test_a_known_prior_is_refuted_only_where_it_is_far_beyond(turned):
     seen = set()
     for prior in np.linspace(0.0, 0.5, 26).tolist():
         part = conditional(moments, prior, np.eye(3)[1])
-        limits = [part.limits(level) for level in (0.95, REFUTED)]
-        seen.add(tuple(ends is None for ends in limits))
-        if limits[1] is None:
+        both = [limits(part, level) for level in (0.95, REFUTED)]
+        seen.add(tuple(ends is None for ends in both))
+        if both[1] is None:
             with pytest.raises(PriorRefutedError):
                 auc_estimate(y, scores, prior, "pu")
             continue
         found = auc_estimate(y, scores, prior, "pu")
-        low, high = limits[0] or limits[1]
+        low, high = both[0] or both[1]
         end = 0.0 if turned else 1.0
         assert (found.value, found.std_error) == (end, 0.0)
         assert (found.low, found.high) == (min(low, end), max(high, end))
@@ -70,7 +80,7 @@ def test_a_known_prior_is_refuted_only_where_it_is_far_beyond(turned):
         assert sum("misranked" in note for note in found.notes) == (prior == 0)
         wide = auc_estimate(y, scores, prior, "pu", 0.9995)
         assert (wide.low, wide.high) == pytest.approx(
-            (min(part.limits(0.9995)[0], end), max(part.limits(0.9995)[1], end))
+            (min(limits(part, 0.9995)[0], end), max(limits(part, 0.9995)[1], end))
         )
     assert seen == {(False, False), (True, False), (True, True)}
 
@@ -92,7 +102,7 @@ def test_an_estimate_under_a_prior_that_may_be_one():
         (without.value, without.low, without.high)
     )
     assert found.unbiased == pytest.approx(
-        conditional(moments_of(ScoreCounts.from_rows(y, scores)), prior.value, np.eye(3)[1]).value
+        conditional(moments_of(ScoreCounts.from_rows(y, scores)), prior.value, np.eye(3)[1])[0]
     )
 
 
@@ -105,9 +115,9 @@ def test_an_unsure_prior_is_mixed_over_its_nodes(method):
     moments = moments_of(ScoreCounts.from_rows(y, scores))
     weights = np.array([found.weights.get(name, 0.0) for name in ("pn", "pu", "nu")])
     shares, mass = prior.nodes(21)
-    parts = [conditional(moments, float(t), weights, 1.4) for t in shares]
+    parts = conditionals(moments, shares, weights, 1.4)
     low, high, kept = mixture_limits(parts, mass, 0.9)
-    inside = np.clip([part.value for part in parts], 0, 1)
+    inside = np.clip(parts.value, 0, 1)
     value = min(max(kept @ inside, low), high)
     raw = np.nan_to_num(raw_to_auc(shares)[0]) * weights
     rows = 1.4 * np.einsum("ki,ij,kj->k", raw, moments.by_role.sum(axis=0), raw)
@@ -115,7 +125,7 @@ def test_an_unsure_prior_is_mixed_over_its_nodes(method):
     assert (found.value, found.low, found.high, found.std_error) == pytest.approx(
         (value, min(low, value), max(high, value), error)
     )
-    assert found.unbiased == pytest.approx(conditional(moments, 0.3, weights).value)
+    assert found.unbiased == pytest.approx(conditional(moments, 0.3, weights)[0])
     assert (found.prior, found.prior_std_error) == (0.3, 0.06)
     assert sum(found.weights.values()) == pytest.approx(1.0)
 
@@ -136,17 +146,17 @@ def test_variances_of_the_two_extremes_follow_from_the_prior(prior):
 
 @given(st.floats(-0.2, 1.2), st.floats(0, 0.01), st.floats(1e-3, 0.5), st.sampled_from([3.0, 20.0]))
 @settings(max_examples=100, deadline=None)
-def test_a_mixture_of_one_prior_has_the_limits_of_that_prior(value, apart, spread, df):
-    part = Conditional(value, apart, spread, df)
-    closed = part.limits(0.95) or part.limits(REFUTED)
-    mixed = mixture_limits([part], np.ones(1), 0.95)
+def test_a_mixture_of_two_like_priors_has_the_limits_of_one(value, apart, spread, df):
+    part = (value, apart, spread, df)
+    closed = limits(part, 0.95) or limits(part, REFUTED)
+    mixed = mixture_limits(at_each(part, part), np.array([0.3, 0.7]), 0.95)
     # where all but the last chance is outside [0, 1], either may call it refuted
     if closed is None or mixed is None:
         assert closed == mixed or value < 0 or value > 1
         return
     # an estimate above 1 refutes what is next to 1, too; there the mixture goes on to the end,
     # unless it refutes every AUC at .95: then the wider limits of that prior stand in as they are
-    if part.limits(0.95) is None and mixed[:2] == closed:
+    if limits(part, 0.95) is None and mixed[:2] == pytest.approx(closed):
         return
     low, high = (0.0 if value < 0 else closed[0]), (1.0 if value > 1 else closed[1])
     assert mixed[0] == pytest.approx(low, abs=0.004)
@@ -154,15 +164,12 @@ def test_a_mixture_of_one_prior_has_the_limits_of_that_prior(value, apart, sprea
 
 
 def test_satterthwaite():
-    assert satterthwaite(np.array([1.0, 0.0, 0.0]), (11, 5, 9)) == pytest.approx(10)
-    assert satterthwaite(np.array([1.0, 1.0, 0.0]), (11, 11, 9)) == pytest.approx(20)
-    assert satterthwaite(np.array([1.0, 0.0, 0.0]), (1, 5, 9)) == np.inf
-    assert satterthwaite(np.array([1.0, 0.0, 0.0]), (2, 5, 9)) == pytest.approx(1)
-    parts, n = np.array([0.3, 0.5, 0.4]), (2, 5, 9)
+    parts, freedom = np.array([0.3, 0.5, 0.4]), np.array([1, 4, 8])
     expected = parts.sum() ** 2 / (0.09 / 1 + 0.25 / 4 + 0.16 / 8)
-    assert satterthwaite(parts, n) == pytest.approx(expected)
-    assert satterthwaite(parts, (1, 5, 9)) == pytest.approx(1.44 / (0.25 / 4 + 0.16 / 8))
-    assert satterthwaite(7.0 * parts, n) == pytest.approx(expected)  # whatever the unit
+    assert satterthwaite(parts, freedom) == pytest.approx(expected)
+    assert satterthwaite(parts, [0, 4, 8]) == pytest.approx(1.44 / (0.25 / 4 + 0.16 / 8))
+    assert satterthwaite(np.stack([parts, 7 * parts]), freedom) == pytest.approx([expected] * 2)
+    assert satterthwaite(np.array([1.0, 0.0, 0.0]), [0, 4, 8]) == np.inf
 
 
 def projected(role, prior, apart, draws=20_001):
@@ -191,7 +198,7 @@ def projected(role, prior, apart, draws=20_001):
 
 def by_hand(moments, prior, weights, inflation):
     """(value, apart, spread, df), one role after the other."""
-    at = 0.5 if prior is None else prior
+    at = prior
     slope = np.array([1.0, 1 / (1 - at), 1 / at])
     offset = np.array([0.0, 0.5 * at / (1 - at), 0.5 * (1 - at) / at])
     value = sum(w * (s * r - o) for w, s, r, o in zip(weights, slope, moments.raw, offset) if w)
@@ -242,63 +249,43 @@ def test_the_variance_of_an_estimate_by_hand(sizes, prior, weights):
     """Also with one or two rows of a role, and where U scatters more with the classes apart."""
     y, scores, _ = gaussian_scores(3, sizes, prior, distance=1.3, digits=1)
     moments = moments_of(ScoreCounts.from_rows(y, scores))
-    found = conditional(moments, prior, np.array(weights), 1.5)
+    made = conditional(moments, prior, weights, 1.5)
     expected = by_hand(moments, prior, weights, 1.5)
-    made = (found.value, found.apart, found.spread, found.df)
     np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-7)
 
 
 def test_the_variance_of_labelled_pairs_by_hand():
     y, scores, _ = gaussian_scores(4, (8, 21, 0), 0.5, distance=2.0)
     moments = moments_of(ScoreCounts.from_rows(y, scores))
-    found = conditional(moments, None, np.eye(3)[0])
-    expected = by_hand(moments, None, (1.0, 0, 0), 1.0)
-    made = (found.value, found.apart, found.spread, found.df)
+    made, expected = conditional(moments, 0.5, PN), by_hand(moments, 0.5, PN, 1.0)
     np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-7)
 
 
 def test_one_row_of_each_class_has_infinite_freedom():
-    y, scores = [1, 0], [2.0, 1.0]
-    moments = moments_of(ScoreCounts.from_rows(y, scores))
-    found = conditional(moments, None, np.eye(3)[0])
-    assert (found.value, found.df) == (1.0, np.inf)
+    found = conditional(moments_of(ScoreCounts.from_rows([1, 0], [2.0, 1.0])), 0.5, PN)
     # the largest variance of a placement, three times a (1 - a) / 3, of either row
-    assert (found.apart, found.spread) == pytest.approx((0.0, 2.0))
+    assert found == pytest.approx((1.0, 0.0, 2.0, np.inf))
 
 
-def test_several_priors_at_once_are_each_alone():
-    y, scores, _ = gaussian_scores(5, (10, 20, 100), 0.3, digits=1)
-    moments, weights = moments_of(ScoreCounts.from_rows(y, scores)), np.array([0.5, 0.3, 0.2])
-    priors = np.array([0.05, 0.3, 0.7])
-    for found, prior in zip(conditionals(moments, priors, weights, 2.0), priors):
-        alone = conditional(moments, float(prior), weights, 2.0)
-        assert vars(found) == pytest.approx(vars(alone))
-        once = conditional(moments, float(prior), weights)  # without a factor: half of it
-        assert (2 * once.apart, 2 * once.spread) == pytest.approx((found.apart, found.spread))
-    for found, again in zip(*(conditionals(moments, priors, weights, *k) for k in ((), (1.0,)))):
-        assert vars(found) == vars(again)
-
-
-@pytest.mark.parametrize("value", [-0.2, -0.01, 0.0, 0.4, 1.0, 1.02, 1.2])
-@pytest.mark.parametrize(("apart", "spread"), [(0.0, 0.05), (0.002, 0.01), (0.001, 0.0)])
 @pytest.mark.parametrize("df", [4.0, np.inf])
-def test_limits_hold_every_auc_within_t_errors(value, apart, spread, df):
+def test_limits_hold_every_auc_within_t_errors(df):
     """Against a fine grid of [0, 1]: which a have (value - a)^2 <= t^2 V(a)?"""
     grid = np.linspace(0, 1, 100_001)
     t = stats.t.ppf(0.95, df) if np.isfinite(df) else stats.norm.ppf(0.95)
-    inside = grid[(value - grid) ** 2 <= t**2 * (apart + spread * grid * (1 - grid)) + 1e-15]
-    found = Conditional(value, apart, spread, df).limits(0.9)
-    if not len(inside):
-        assert found is None
-    else:
-        assert found == pytest.approx((inside[0], inside[-1]), abs=2e-5)
+    variances = [(0.0, 0.05), (0.002, 0.01), (0.001, 0.0)]
+    cases = [(v, *s, df) for v in (-0.2, -0.01, 0.0, 0.4, 1.0, 1.02, 1.2) for s in variances]
+    found = at_each(*cases).limits(0.9)
+    for ends, (value, apart, spread, _) in zip(found.T, cases, strict=True):
+        inside = grid[(value - grid) ** 2 <= t**2 * (apart + spread * grid * (1 - grid)) + 1e-15]
+        expected = (inside[0], inside[-1]) if len(inside) else (np.nan, np.nan)
+        assert ends == pytest.approx(expected, abs=2e-5, nan_ok=True)
 
 
 @pytest.mark.parametrize("value", [-0.3, -0.05, 0.5, 1.05, 1.3])
 def test_confidence_never_falls_along_the_aucs(value):
     """It is t((a - value) / sqrt(V(a))), but for what lies behind an estimate outside [0, 1]."""
-    part, grid = Conditional(value, 0.0005, 0.05, 12.0), np.linspace(0, 1, 501)
-    found = part.distribution(grid)
+    grid = np.linspace(0, 1, 501)
+    found = at_each((value, 0.0005, 0.05, 12.0)).distribution(grid)[0]
     plain = stats.t.cdf((grid - value) / np.sqrt(0.0005 + 0.05 * grid * (1 - grid)), 12)
     assert (np.diff(found) >= 0).all()
     if 0 <= value <= 1:
@@ -311,33 +298,28 @@ def test_confidence_never_falls_along_the_aucs(value):
 
 def test_where_the_mixture_refutes_every_auc_the_limits_of_each_prior_stand_in():
     """Estimates of 1.1: confidence that the AUC is at most 1 is below 5%, not below .05%."""
-    outside = [Conditional(1.1, 0.002, 0.0, np.inf), Conditional(1.12, 0.002, 0.0, np.inf)]
-    inside = [part.distribution(np.ones(1))[0] for part in outside]
+    outside = [(1.1, 0.002, 0.0, np.inf), (1.12, 0.002, 0.0, np.inf)]
+    inside = at_each(*outside).distribution(np.ones(1))[:, 0]
     assert 0.0005 < inside[1] < inside[0] < 0.05
     mass = np.array([0.4, 0.6])
-    low, high, kept = mixture_limits(outside, mass, 0.9)
+    low, high, kept = mixture_limits(at_each(*outside), mass, 0.9)
     np.testing.assert_allclose(kept, mass * inside / (mass @ inside), rtol=1e-6)
-    assert [part.limits(0.9) for part in outside] == [None, None]
-    wider = np.array([part.limits(REFUTED) for part in outside])
+    assert [limits(part, 0.9) for part in outside] == [None, None]
+    wider = np.array([limits(part, REFUTED) for part in outside])
     assert (low, high) == pytest.approx(tuple(kept @ wider))
     # one that the level allows by itself keeps its own limits
-    mixed = [Conditional(1.07, 0.002, 0.0, np.inf), outside[1]]
-    sure = np.array([0.05, 0.95])
-    found = mixture_limits(mixed, sure, 0.9)
-    each = np.array([mixed[0].limits(0.9), mixed[1].limits(REFUTED)])
-    assert each[0] is not None
+    mixed = [(1.07, 0.002, 0.0, np.inf), outside[1]]
+    found = mixture_limits(at_each(*mixed), np.array([0.05, 0.95]), 0.9)
+    each = np.array([limits(mixed[0], 0.9), limits(mixed[1], REFUTED)])
     assert found[:2] == pytest.approx(tuple(found[2] @ each))
-    assert mixture_limits([Conditional(1.16, 0.002, 0.0, np.inf)], np.ones(1), 0.9) is None
+    assert mixture_limits(at_each((1.16, 0.002, 0.0, np.inf)), np.ones(1), 0.9) is None
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_quantiles_are_two_sided(level):
-    for df in (1.0, 7.5, 1e6):
-        assert t_quantile(level, df) == pytest.approx(stats.t.ppf(0.5 + level / 2, df))
-    assert t_quantile(level, np.inf) == pytest.approx(stats.norm.ppf(0.5 + level / 2))
-
-
-Y, SCORES, _ = gaussian_scores(2, (15, 20, 80), 0.3, digits=1)
+    df = np.array([1.0, 7.5, 1e6, np.inf])
+    expected = [*stats.t.ppf(0.5 + level / 2, df[:3]), stats.norm.ppf(0.5 + level / 2)]
+    np.testing.assert_allclose(t_quantile(level, df), expected)
 
 
 @pytest.mark.parametrize(
@@ -354,8 +336,8 @@ Y, SCORES, _ = gaussian_scores(2, (15, 20, 80), 0.3, digits=1)
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_a_mixture_of_turned_estimates_is_turned(parts, level):
     mass = np.array([0.3, 0.5, 0.2])
-    found = mixture_limits([Conditional(*part) for part in parts], mass, level)
-    turned = mixture_limits([Conditional(1 - v, *rest) for v, *rest in parts], mass, level)
+    found = mixture_limits(at_each(*parts), mass, level)
+    turned = mixture_limits(at_each(*((1 - v, *rest) for v, *rest in parts)), mass, level)
     if found is None or turned is None:
         assert found is turned is None
         return
@@ -366,47 +348,48 @@ def test_a_mixture_of_turned_estimates_is_turned(parts, level):
 
 def test_a_prior_keeps_as_much_as_falls_inside_on_either_side():
     """Half of a confidence whose estimate is at an end, all of one in the middle."""
-    parts = [Conditional(v, 0.0004, 0.0, np.inf) for v in (0.0, 0.5, 1.0)]
+    parts = [(v, 0.0004, 0.0, np.inf) for v in (0.0, 0.5, 1.0)]
     for estimates in (parts, parts[::-1]):
-        _, _, kept = mixture_limits(estimates, np.array([0.25, 0.5, 0.25]), 0.9)
+        _, _, kept = mixture_limits(at_each(*estimates), np.array([0.25, 0.5, 0.25]), 0.9)
         np.testing.assert_allclose(kept, [1 / 6, 2 / 3, 1 / 6], atol=1e-9)
-    _, _, kept = mixture_limits(parts, np.array([0.6, 0.2, 0.2]), 0.9)
+    _, _, kept = mixture_limits(at_each(*parts), np.array([0.6, 0.2, 0.2]), 0.9)
     np.testing.assert_allclose(kept, [0.5, 1 / 3, 1 / 6], atol=1e-9)
+
+
+def mixed_confidence(parts, kept, a):
+    """Of the mixture, that the AUC is at most a."""
+    each = [stats.t.cdf((a - v) / np.sqrt(p + s * a * (1 - a)), df) for v, p, s, df in parts]
+    return kept @ each
 
 
 @pytest.mark.parametrize("value", [0.6, 0.95, 0.99, 0.999, 0.9999])
 def test_limits_of_a_mixture_are_exact_enough_next_to_one(value):
     """To a twentieth of the distance from 1, against the root of the mixed confidence."""
-    parts = [Conditional(value - gap * (1 - value), 0.0, 0.1 * (1 - value), 15.0)
-             for gap in (0.0, 0.5)]  # fmt: skip
-    mass = np.array([0.4, 0.6])
-    low, high, kept = mixture_limits(parts, mass, 0.9)
-
-    def below(a):
-        error = [np.sqrt(part.spread * a * (1 - a)) for part in parts]
-        return kept @ [stats.t.cdf((a - part.value) / e, 15) for part, e in zip(parts, error)]
-
+    parts = [(value - gap * (1 - value), 0.0, 0.1 * (1 - value), 15.0) for gap in (0.0, 0.5)]
+    low, high, kept = mixture_limits(at_each(*parts), np.array([0.4, 0.6]), 0.9)
     for found, share in ((low, 0.05), (high, 0.95)):
-        exact = optimize.brentq(lambda a, share=share: below(a) - share, 1e-9, 1 - 1e-12)
+        exact = optimize.brentq(
+            lambda a, share=share: mixed_confidence(parts, kept, a) - share, 1e-9, 1 - 1e-12
+        )
         assert 1 - found == pytest.approx(1 - exact, rel=0.05, abs=1e-5)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("df", [7.0, np.inf])
 def test_an_estimate_without_variance_is_its_own_limits(value, df):
-    sure = Conditional(value, 0.0, 0.0, df)
-    assert sure.limits(0.9) == (value, value)
-    around = sure.distribution(np.array([value - 0.01, value, value + 0.01]))
-    np.testing.assert_allclose(around, [0.0, 0.5, 1.0], atol=1e-6)
+    assert limits((value, 0.0, 0.0, df), 0.9) == (value, value)
+    around = at_each((value, 0.0, 0.0, df)).distribution(value + np.array([-0.01, 0.0, 0.01]))
+    np.testing.assert_allclose(around[0], [0.0, 0.5, 1.0], atol=1e-6)
     for outside in (value - 1.01, value + 1.01):
-        assert Conditional(outside, 0.0, 0.0, df).limits(REFUTED) is None
+        assert limits((outside, 0.0, 0.0, df), REFUTED) is None
 
 
 @pytest.mark.parametrize("df", [5.0, np.inf])
 def test_confidence_at_the_limits_is_half_of_what_is_left(df):
-    part = Conditional(0.7, apart=0.0004, spread=0.02, df=df)
-    low, high = part.limits(0.9)
-    assert part.distribution(np.array([low, 0.7, high])) == pytest.approx([0.05, 0.5, 0.95])
+    part = (0.7, 0.0004, 0.02, df)
+    low, high = limits(part, 0.9)
+    found = at_each(part).distribution(np.array([low, 0.7, high]))[0]
+    assert found == pytest.approx([0.05, 0.5, 0.95])
 
 
 def shares_of(n, auc=0.8, spread=0.05):
@@ -418,40 +401,31 @@ def shares_of(n, auc=0.8, spread=0.05):
 
 def test_degrees_of_freedom_are_those_of_the_role_that_varies():
     """Satterthwaite: one role of n rows alone has n - 1, and those of the usual value on top."""
-    found = conditional(shares_of((7, 10**9)), None, np.array([1.0, 0.0, 0.0]))
-    assert found.df == pytest.approx(6 + USUAL_ROWS, rel=1e-6)
-    even = conditional(shares_of((41, 41)), None, np.array([1.0, 0.0, 0.0]))
-    assert even.df == pytest.approx(2 * (40 + USUAL_ROWS), rel=1e-6)
+    assert conditional(shares_of((7, 10**9)), 0.5, PN)[3] == pytest.approx(6 + USUAL_ROWS, rel=1e-6)
+    even = conditional(shares_of((41, 41)), 0.5, PN)
+    assert even[3] == pytest.approx(2 * (40 + USUAL_ROWS), rel=1e-6)
 
 
 def test_many_rows_show_their_own_variance_and_few_the_usual_one():
-    weights = np.array([1.0, 0.0, 0.0])
-    many = conditional(shares_of((10**6, 10**6)), None, weights)
-    assert many.value == 0.8
-    assert variance(many) == pytest.approx(2 * 0.05 / 10**6, rel=1e-3)
-    tripled = conditional(shares_of((10**6, 10**6)), None, weights, inflation=3.0)
-    assert variance(tripled) == pytest.approx(6 * 0.05 / 10**6, rel=1e-3)
+    def variance(n, inflation=1.0):
+        value, apart, spread, _ = conditional(shares_of(n), 0.5, PN, inflation)
+        return apart + spread * value * (1 - value)
+
+    assert variance((10**6, 10**6)) == pytest.approx(2 * 0.05 / 10**6, rel=1e-3)
+    assert variance((10**6, 10**6), 3.0) == pytest.approx(6 * 0.05 / 10**6, rel=1e-3)
     # two rows a class: mostly 1.2 times the 4 a (1 - a) / 12 of the two extremes between
-    few = conditional(shares_of((2, 2)), None, weights)
-    usual = 1.2 * 4 * 0.8 * 0.2 / 12
-    assert variance(few) == pytest.approx(usual, rel=0.15)
+    assert variance((2, 2)) == pytest.approx(1.2 * 4 * 0.8 * 0.2 / 12, rel=0.15)
 
 
 def test_limits_under_several_priors_are_quantiles_of_the_mixture():
-    parts = [Conditional(0.7, 0.001, 0.004, 30.0), Conditional(0.8, 0.002, 0.003, 20.0)]
+    parts = [(0.7, 0.001, 0.004, 30.0), (0.8, 0.002, 0.003, 20.0)]
     mass = np.array([0.3, 0.7])
-    low, high, kept = mixture_limits(parts, mass, 0.9)
+    low, high, kept = mixture_limits(at_each(*parts), mass, 0.9)
     np.testing.assert_allclose(kept, mass, atol=1e-3)
-
-    def below(a):
-        each = [stats.t.cdf((a - c.value) / np.sqrt(c.apart + c.spread * a * (1 - a)), c.df)
-                for c in parts]  # fmt: skip
-        return kept @ each
-
-    assert below(low) == pytest.approx(0.05, abs=2e-3)
-    assert below(high) == pytest.approx(0.95, abs=2e-3)
+    assert mixed_confidence(parts, kept, low) == pytest.approx(0.05, abs=2e-3)
+    assert mixed_confidence(parts, kept, high) == pytest.approx(0.95, abs=2e-3)
     # an estimate far above 1 under one prior: that prior keeps what confidence lies inside
-    parts[1] = Conditional(1.3, 0.001, 0.0, 50.0)
-    _, _, kept = mixture_limits(parts, mass, 0.9)
+    above = (1.3, 0.001, 0.0, 50.0)
+    _, _, kept = mixture_limits(at_each(parts[0], above), mass, 0.9)
     assert kept[0] > 0.999
-    assert mixture_limits([parts[1]], np.ones(1), 0.9) is None
+    assert mixture_limits(at_each(above), np.ones(1), 0.9) is None

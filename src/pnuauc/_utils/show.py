@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from html import escape
 from typing import Any
 
@@ -92,6 +92,11 @@ class ShownAsTable:
         """Names and values, in the order of the fields; what is empty is left out."""
         pairs = [(f.name, getattr(self, f.name)) for f in fields(self) if f.repr]  # type: ignore[arg-type]
         return [(name, value) for name, value in pairs if not _empty(value)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain numbers, strings, lists and dicts: ready for JSON (NaN is None)."""
+        found: dict[str, Any] = jsonable(asdict(self))  # type: ignore[call-overload]
+        return found
 
     def __repr__(self) -> str:
         parts = (f"{name}={_short(value)}" for name, value in self._shown())

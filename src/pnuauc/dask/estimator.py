@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from pnuauc._utils.extras import need
 from pnuauc.dask.source import collection_source, feature_names, is_collection
-from pnuauc.engines import count_pairs, count_scores, fit_on_source, unbiased_score
+from pnuauc.engines import count_pairs, count_scores, fit_on_source
 from pnuauc.estimators import AUCClassifierCV, label_codes
 from pnuauc.evaluation import AUCComparison, AUCEstimate, auc_from_counts
 from pnuauc.evaluation.compare import compare_counted
+from pnuauc.evaluation.estimate import unbiased_auc
 
 __all__ = ["DaskAUCClassifierCV", "auc_estimate", "compare_auc"]
 
@@ -156,7 +157,7 @@ class DaskAUCClassifierCV(AUCClassifierCV):
         if sample_weight is not None:
             raise ValueError("Scores of Dask collections take no sample_weight.")
         source = collection_source(self.client, label=y, score=self.decision_function(X))
-        return unbiased_score(count_scores(source, **label_codes(self)), self.class_prior_)
+        return unbiased_auc(count_scores(source, **label_codes(self)), self.class_prior_)
 
     def to_local(self) -> AUCClassifierCV:
         """The same fitted model without Dask."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,22 +14,10 @@ from sklearn.utils import check_consistent_length
 
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable
-from pnuauc.core.ranks import (
-    SINGLES,
-    PairShares,
-    ScoreCounts,
-    check_scores,
-    clustered,
-    design_effect,
-    moments_of,
-    n_rows,
-    placements,
-    raw_to_auc,
-    role_covariance,
-)
+from pnuauc.core import ranks
+from pnuauc.core.ranks import SINGLES, PairShares, ScoreCounts, raw_to_auc
 from pnuauc.core.rows import group_numbers
 from pnuauc.evaluation.conditional import (
-    REFUTED,
     check_level,
     conditionals,
     known_prior,
@@ -40,147 +28,20 @@ from pnuauc.exceptions import MissingRoleError, PriorRefutedError
 from pnuauc.labels import ROLES, Roles, read_roles
 from pnuauc.prior import ClassPrior
 
-__all__ = [
-    "METHODS",
-    "MODEL_ROWS",
-    "AUCEstimate",
-    "Weighed",
-    "auc_estimate",
-    "auc_from_counts",
-    "combination_weights",
-    "design_effects",
-    "named_weights",
-    "planned_covariance",
-    "steadied_covariance",
-    "unbiased_auc",
-    "usable_nodes",
-    "weigh",
-]
+METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
+#: Numbers of the roles (P, N, U) that each estimate is made of: winner and loser.
+PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
 #: Rows of a role at which its own covariance counts as much as that of the binormal model.
 MODEL_ROWS = 100
 #: NU divides by the prior and PU by the rest: where an uncertain prior may come nearer to 0 or 1
 #: than this, the estimate that divides by it is left out of a combination.
 _AWAY = 0.02
-_NODES = 7
-
-
-@dataclass(frozen=True, eq=False)
-class Weighed:
-    """Weights of (PN, PU, NU), shape (3,), and what there is to say about them."""
-
-    weights: Floats
-    note: str | None = None
-
-
-def weigh(counts: ScoreCounts, moments: PairShares, prior: ClassPrior) -> Weighed:
-    """Weights that are best on average over the prior's distribution."""
-    shares, mass = prior.nodes(_NODES)
-    slope, offset = raw_to_auc(shares)
-    values = slope * moments.raw - offset
-    known = len(shares) == 1
-    away = 0.0 if known else _AWAY
-    allowed = np.array([True, bool(shares.max() < 1.0 - away), bool(shares.min() > away)])
-    usable = np.asarray(allowed & np.isfinite(values).all(axis=0))
-    note = None
-    left_out = [SINGLES[k].upper() for k in (1, 2) if not allowed[k] and not known]
-    if left_out:
-        note = f"{' and '.join(left_out)} left out: the prior may be too near to an end."
-    weights = np.zeros(3)
-    if not usable.any():
-        usable = np.asarray(np.isfinite(values).any(axis=0))
-    if usable.sum() == 1:
-        weights[usable] = 1.0
-        return Weighed(weights, note)
-    guess = float(values[:, np.flatnonzero(usable)[0]] @ mass)
-    total = np.zeros((3, 3))
-    for share, weight in zip(shares, mass, strict=True):
-        inside = min(max(float(share), 1e-6), 1.0 - 1e-6)
-        total += weight * steadied_covariance(counts, inside, guess)
-    kept = np.flatnonzero(usable)
-    centred = values[:, kept] - mass @ values[:, kept]
-    matrix = total[np.ix_(kept, kept)] + (centred * mass[:, None]).T @ centred
-    weights[kept] = combination_weights(matrix)
-    return Weighed(weights, note)
-
-
-def steadied_covariance(counts: ScoreCounts, prior: float, auc: float) -> Floats:
-    """Covariance matrix of (PN, PU, NU), shape (3, 3), for choosing weights only.
-
-    ``prior`` is the share of positives inside U, strictly between 0 and 1; ``auc`` any estimate.
-    """
-    roles = (counts.positive, counts.negative, counts.unlabeled)
-    f_p, f_n = placements(counts.positive), placements(counts.negative)
-    model = _binormal(round(float(np.clip(auc, 0.02, 0.98)), 3), prior)
-    total = np.zeros((3, 3))
-    for k, (role, projection) in enumerate(zip(roles, _projections(f_p, f_n, prior), strict=True)):
-        n = n_rows(role)
-        share = n / (n + MODEL_ROWS) if n > 1 else 0.0
-        sample = n * role_covariance(role, projection) if n > 1 else model[k]
-        total += (share * sample + (1.0 - share) * model[k]) / n
-    return total
-
-
-def _projections(f_p: Floats, f_n: Floats, prior: float) -> tuple[Floats, Floats, Floats]:
-    """Projections of (PN, PU, NU) on rows of P, N, U with F_U = prior F_P + (1 - prior) F_N."""
-    rest = 1.0 - prior
-    f_u, zero = prior * f_p + rest * f_n, np.zeros_like(f_p)
-    return (
-        np.stack([f_n, f_u / rest, zero]),
-        np.stack([1.0 - f_p, zero, (1.0 - f_u) / prior]),
-        np.stack([zero, (1.0 - f_p) / rest, f_n / prior]),
-    )
-
-
-@lru_cache(maxsize=1)
-def _gaussian_nodes() -> tuple[Floats, Floats]:
-    """60 points and probabilities that integrate smooth functions against N(0, 1)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    return nodes, weights / weights.sum()
-
-
-@lru_cache(maxsize=256)
-def _binormal(auc: float, prior: float) -> Floats:
-    """Role covariances of the projections for N(d, 1) against N(0, 1), shape (3, 3, 3)."""
-    nodes, weights = _gaussian_nodes()
-    shift = np.sqrt(2.0) * special.ndtri(auc)
-    points = (nodes + shift, nodes, np.concatenate([nodes + shift, nodes]))
-    masses = (weights, weights, np.concatenate([prior * weights, (1.0 - prior) * weights]))
-    blocks = []
-    for k in range(3):
-        f_p, f_n = special.ndtr(points[k] - shift), special.ndtr(points[k])
-        x = _projections(f_p, f_n, prior)[k]
-        x = x - (x @ masses[k])[:, None]
-        blocks.append((x * masses[k]) @ x.T)
-    return np.stack(blocks)
-
-
-def planned_covariance(n: tuple[int, int, int], prior: float, auc: float = 0.8) -> Floats:
-    """Covariance matrix of (PN, PU, NU), shape (3, 3), to expect before there is a score.
-
-    From the numbers of rows and a binormal model alone, so that weights taken from it are one fixed
-    estimator for all scores. ``prior`` is that inside U; NaN where a role has no rows.
-    """
-    sizes = np.where(np.array(n) > 0, n, np.nan)
-    # a role that an estimate does not use has exact zeros there, whatever its size
-    blocks = _binormal(auc, prior)
-    return np.asarray(np.where(blocks == 0.0, 0.0, blocks / sizes[:, None, None]).sum(axis=0))
-
-
-def combination_weights(covariance: Floats) -> Floats:
-    """w = S^-1 1 / (1' S^-1 1), shape (k,); a singular S is solved in the least-squares sense."""
-    ones = np.ones(len(covariance))
-    solution = np.linalg.lstsq(covariance, ones, rcond=1e-12)[0]
-    total = solution.sum()
-    if not np.isfinite(total) or total <= 0:
-        return np.asarray(np.eye(len(ones))[int(np.argmin(np.diag(covariance)))])
-    return np.asarray(solution / total)
-
-
-METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
-PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
 # "auto" takes unlabelled rows in only where the interval becomes clearly narrower: an interval that
 # was chosen for being narrow is too narrow, and the prior's error is not independent of the scores.
 _CLEARLY_NARROWER = 0.9
+#: Points and masses that integrate smooth functions against N(0, 1).
+_POINTS, _MASS = np.polynomial.hermite_e.hermegauss(60)
+_MASS /= _MASS.sum()
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,10 +54,8 @@ class AUCEstimate(ShownAsTable):
         Estimate, inside [0, 1]; an uncertain prior is averaged over.
     std_error : float
         Read off the rows; 0 where no pair is misranked, and then the interval says more.
-    low, high : float
-        Limits of the confidence interval, inside [0, 1].
-    level : float
-        Confidence of the interval.
+    low, high, level : float
+        Limits of the confidence interval, inside [0, 1], and its confidence.
     method : str
         "pn", "pu", "nu", "combined", "pu_raw" or "nu_raw": what was used, never "auto".
     weights : mapping of str to float
@@ -223,7 +82,7 @@ class AUCEstimate(ShownAsTable):
     n_unlabeled: int
     prior: float | None = None
     prior_std_error: float | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     unbiased: float | None = None
 
     def __repr__(self) -> str:
@@ -234,12 +93,6 @@ class AUCEstimate(ShownAsTable):
             f"method={self.method!r}, {self.n_positive} positive, {self.n_negative} negative, "
             f"{self.n_unlabeled} unlabelled{prior})"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings, lists: ready for JSON."""
-        result = asdict(self)
-        result["weights"], result["notes"] = dict(self.weights), list(self.notes)
-        return result
 
 
 def auc_estimate(
@@ -270,9 +123,7 @@ def auc_estimate(
 
     An uncertain prior is integrated over: the limits are those of the mixture, over the prior's
     distribution, of what the scores say at each prior. No prior is clamped. A prior under which no
-    AUC in [0, 1] fits the scores is refuted.
-
-    Cost: one sort of the scores, O(n log n); no pairs are formed and ties are exact.
+    AUC in [0, 1] fits the scores is refuted. Cost: one sort of the scores; ties are exact.
 
     Parameters
     ----------
@@ -281,15 +132,11 @@ def auc_estimate(
     scores : array-like, shape (n,)
         Any model's scores, higher for positives; infinities allowed, NaN not.
     prior : float, (low, high), or object with ``prior_``, optional
-        Share of positives **inside the unlabelled rows**, not in the population. An interval (of
-        confidence ``prior_level``) or an estimator with ``interval_`` or ``std_error_`` passes
-        its uncertainty on to the result. The estimation error of a prior is taken as
-        independent of the scores' sampling error.
+        Share of positives **inside the unlabelled rows**, not in the population. The uncertainty of
+        an interval or an estimator is passed on; it is taken as independent of the scores' error.
     method : str
-    level : float
-        Confidence of the interval (see :mod:`pnuauc.evaluation.conditional`).
-    prior_level : float
-        Confidence of ``prior`` when it is an interval.
+    level, prior_level : float
+        Confidence of the interval, and of ``prior`` when it is one.
     variance_factor : float
         Raises the variance for scores that are less than independent, such as scores of refits.
     groups : array-like, shape (n,), optional
@@ -301,10 +148,6 @@ def auc_estimate(
     **label_codes
         ``positive_label``, ``negative_label``, ``unlabeled_label`` as in
         :func:`pnuauc.labels.read_roles`.
-
-    Returns
-    -------
-    AUCEstimate
 
     Raises
     ------
@@ -320,7 +163,7 @@ def auc_estimate(
     ('pu', 0.9167)
     """
     roles = read_roles(y, **label_codes)
-    values = check_scores(scores, len(roles))
+    values = ranks.check_scores(scores, len(roles))
     return auc_from_counts(
         ScoreCounts.from_rows(roles, values, sample_weight),
         prior,
@@ -337,8 +180,8 @@ def design_effects(roles: Roles, values: Floats, groups: Any) -> tuple[float, fl
     number = group_numbers(groups)
     check_consistent_length(values, number)
     p, n, u = (
-        design_effect(values[rows], number[rows]) if len(rows) else 1.0
-        for rows in (roles.positive, roles.negative, roles.unlabeled)
+        ranks.design_effect(values[rows], number[rows]) if len(rows) else 1.0
+        for rows in roles.by_letter.values()
     )
     return p, n, u
 
@@ -361,52 +204,62 @@ def auc_from_counts(
     if not variance_factor >= 1.0:
         raise ValueError(f"variance_factor must be at least 1, got {variance_factor}.")
     known = known_prior(prior, prior_level)
-    moments = moments_of(counts)
+    moments = ranks.moments_of(counts)
     chosen, notes = choose_method(method, moments.n, known)
     if design_effects is not None:
-        moments = clustered(moments, design_effects)
-        notes.append(_worth(counts, moments.n))
-    ask = _Question(counts, moments, known, level, variance_factor)
+        rows, moments = moments.n, ranks.clustered(moments, design_effects)
+        worth = [
+            f"{n:,} {role.word} rows as {w:,.0f}"
+            for role, n, w in zip(ROLES, rows, moments.n, strict=True)
+            if n
+        ]
+        notes.append(f"Rows of one group are alike: {', '.join(worth)} independent ones.")
+    ask = _Request(counts, moments, known, level, variance_factor)
     if len(counts.anchors) == 1 and not counts.unlabeled[[0, 2]].any():
-        return _undecided(ask, chosen, notes)
-    if chosen == "combined":
-        return (_sharpest if method == "auto" else _combined)(ask, notes)
-    notes += _size_notes(chosen, moments.n)
-    if chosen.endswith("_raw"):
-        return _raw(ask, chosen, notes)
-    return _estimate(ask, chosen, np.eye(3)[SINGLES.index(chosen)], notes)
-
-
-def _worth(counts: ScoreCounts, worth: tuple[float, float, float]) -> str:
-    rows = counts.n_positive, counts.n_negative, counts.n_unlabeled
-    said = [
-        f"{n:,} {role.word} rows as {w:,.0f}"
-        for role, n, w in zip(ROLES, rows, worth, strict=True)
-        if n
-    ]
-    return f"Rows of one group are alike: {', '.join(said)} independent ones."
+        return ask.undecided(chosen, notes)
+    if chosen != "combined":
+        return ask.single(chosen, [*notes, *_size_notes(chosen, moments.n)])
+    alone = ask.single("pn", [])
+    if method != "auto":
+        return ask.combined(alone, notes)
+    assert known is not None
+    reason = "the prior cannot be estimated from these labels"
+    if known.identified:
+        try:
+            ask.single("pu", [])  # a refuted prior is no part of any combination
+            notes_both = [*notes, "auto chose 'combined': P, N, U and a prior are there."]
+            both = ask.combined(alone, notes_both)
+        except PriorRefutedError as error:
+            reason = str(error).rstrip(".")
+        else:
+            if both.high - both.low <= _CLEARLY_NARROWER * (alone.high - alone.low):
+                return both
+            reason = "they would not make the interval clearly narrower"
+    notes.append(f"auto chose 'pn': the unlabelled rows are left out, because {reason}.")
+    notes += [*_size_notes("pn", moments.n), *alone.notes]
+    return replace(alone, notes=tuple(notes))
 
 
 def unbiased_auc(counts: ScoreCounts, prior: Any = None, method: str = "auto") -> float:
     """The estimate at the prior's own value, without an interval; it may lie outside [0, 1].
 
     To rank models or to average over folds: it is linear in the pair shares, and no prior refutes
-    it.
+    it. With neither prior nor both classes, "auto" is the share of pairs won, which ranks alike.
     """
     known = known_prior(prior)
-    moments = moments_of(counts)
+    moments = ranks.moments_of(counts)
+    if method == "auto" and known is None and not (moments.n[0] and moments.n[1]):
+        method = "pu_raw" if moments.n[0] else "nu_raw"
     chosen, _ = choose_method(method, moments.n, known)
-    name = chosen.removesuffix("_raw")
-    if chosen.endswith("_raw") or name == "pn":
-        return float(moments.raw[SINGLES.index(name)])
-    assert known is not None
+    if known is None or chosen == "pn" or chosen.endswith("_raw"):
+        return float(moments.raw[SINGLES.index(chosen.removesuffix("_raw"))])
     slope, offset = raw_to_auc(known.value)
-    values = slope * moments.raw - offset
     if chosen == "combined":
-        weights = weigh(counts, moments, ClassPrior.known(known.value)).weights
-        used = weights != 0.0
-        return float(weights[used] @ values[used])
-    return float(values[SINGLES.index(name)])
+        weights, _ = weigh(counts, moments, ClassPrior.known(known.value))
+    else:
+        weights = _weights_of(chosen)
+    used = weights != 0.0
+    return float(weights[used] @ (slope * moments.raw - offset)[used])
 
 
 def check_method(method: str) -> None:
@@ -416,9 +269,12 @@ def check_method(method: str) -> None:
 
 
 def choose_method(
-    method: str, n: tuple[float, float, float], prior: ClassPrior | None
+    method: str, n: Sequence[float], prior: ClassPrior | None
 ) -> tuple[str, list[str]]:
-    """The method that will be used, and why, or an error that names what is missing."""
+    """The method that will be used, and why, or an error that names what is missing.
+
+    ``n`` are the numbers of rows of P, N and U.
+    """
     check_method(method)
     possible = [name for name in SINGLES if all(n[r] for r in PAIRS[name])]
     counts = f"{n[0]} positive, {n[1]} negative and {n[2]} unlabelled rows"
@@ -427,15 +283,14 @@ def choose_method(
             f"An AUC needs two of positive, negative and unlabelled rows: y holds {counts}."
         )
     notes: list[str] = []
-    if method == "auto":
-        if len(possible) < 3:
-            method = possible[0]
-            notes.append(f"auto chose {method!r}: y holds {counts}.")
-        elif prior is None:
-            method = "pn"
-            notes.append("auto chose 'pn': without a prior the unlabelled rows are not used.")
-        else:
-            method = "combined"
+    if method == "auto" and len(possible) < 3:
+        method = possible[0]
+        notes.append(f"auto chose {method!r}: y holds {counts}.")
+    elif method == "auto" and prior is None:
+        method = "pn"
+        notes.append("auto chose 'pn': without a prior the unlabelled rows are not used.")
+    elif method == "auto":
+        method = "combined"
     elif method == "combined" and len(possible) == 1:
         method = possible[0]
         notes.append(f"Only {method!r} is possible, so 'combined' is {method!r}: {counts}.")
@@ -451,24 +306,31 @@ def choose_method(
     return method, notes
 
 
-def _size_notes(method: str, n: tuple[float, float, float]) -> list[str]:
-    used = {0, 1, 2} if method == "combined" else set(PAIRS[method.removesuffix("_raw")])
+def _size_notes(method: str, n: Sequence[float]) -> list[str]:
     notes = []
-    for role in sorted(used):
-        if n[role] == 1:
-            notes.append(
-                f"One {ROLES[role].word} row: its spread cannot be seen, so the largest possible "
-                "one is used."
-            )
-        elif n[role] < 10:
-            notes.append(
-                f"Only {n[role]:.0f} {ROLES[role].word} rows: read the interval with care."
-            )
+    for r, role in enumerate(ROLES):
+        if r not in PAIRS.get(method.removesuffix("_raw"), (0, 1, 2)) or n[r] >= 10:
+            continue
+        notes.append(
+            f"One {role.word} row: its spread cannot be seen, so the largest possible one is used."
+            if n[r] == 1
+            else f"Only {n[r]:.0f} {role.word} rows: read the interval with care."
+        )
     return notes
 
 
+def _weights_of(method: str) -> Floats:
+    return np.asarray(np.eye(3)[SINGLES.index(method.removesuffix("_raw"))])
+
+
+def named_weights(method: str, weights: Floats) -> dict[str, float]:
+    """Weights of the single estimates that a method is made of."""
+    named = range(3) if method == "combined" else np.flatnonzero(weights)
+    return {SINGLES[k]: float(weights[k]) for k in named}
+
+
 @dataclass(frozen=True, eq=False)
-class _Question:
+class _Request:
     """Scores, prior and confidence of one request."""
 
     counts: ScoreCounts
@@ -477,81 +339,128 @@ class _Question:
     level: float
     variance_factor: float
 
-    def row_variance(self, priors: Floats, weights: Floats) -> Floats:
-        """Variance of the estimate at each prior, shape (J,), as the rows show it."""
-        raw_weights = np.nan_to_num(raw_to_auc(priors)[0]) * weights
-        both = raw_weights @ self.moments.by_role.sum(axis=0)
-        return np.asarray(self.variance_factor * (both * raw_weights).sum(axis=-1))
+    def undecided(self, method: str, notes: list[str]) -> AUCEstimate:
+        """Equal scores rank nothing, in this table or another: the AUC is 1/2, for certain."""
+        notes.append("All scores are equal: every pair is a tie.")
+        first = int(np.flatnonzero(np.isfinite(self.moments.raw))[0])
+        weights = np.eye(3)[first] if method == "combined" else _weights_of(method)
+        return self._result(method, weights, notes, 0.5, 0.0, 0.5, 0.5, 0.5)
 
+    def single(self, method: str, notes: list[str]) -> AUCEstimate:
+        return self.estimate(method, _weights_of(method), notes)
 
-def _undecided(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
-    """Equal scores rank nothing, in this table or another: the AUC is one half, for certain."""
-    notes.append("All scores are equal: every pair is a tie.")
-    first = next(k for k in range(3) if np.isfinite(ask.moments.raw[k]))
-    name = method.removesuffix("_raw")
-    weights = np.eye(3)[first if name == "combined" else SINGLES.index(name)]
-    return _result(ask, method, weights, 0.5, 0.0, (0.5, 0.5), 0.5, notes)
+    def combined(self, alone: AUCEstimate, notes: list[str]) -> AUCEstimate:
+        """All three, beside ``alone``: the estimate from P and N."""
+        assert self.prior is not None
+        weights, note = weigh(self.counts, self.moments, self.prior)
+        notes = [*notes, *_size_notes("combined", self.moments.n), *([note] if note else [])]
+        result = self.estimate("combined", weights, notes)
+        ratio = (result.high - result.low) / max(alone.high - alone.low, 1e-12)
+        helped = (
+            f"The unlabelled rows help little here: the interval is {ratio:.2f} times as wide as "
+            "that from positives and negatives alone."
+            if ratio > 0.95
+            else f"The unlabelled rows cut the width of the interval to {ratio:.2f} of that from "
+            "positives and negatives alone."
+        )
+        return replace(result, notes=(*result.notes, helped))
 
+    def estimate(self, method: str, weights: Floats, notes: list[str]) -> AUCEstimate:
+        """The mixture over the prior's distribution of the estimates at each prior.
 
-def _raw(ask: _Question, method: str, notes: list[str]) -> AUCEstimate:
-    """A share of pairs between two samples, whatever they hold: read as P against N."""
-    name = method.removesuffix("_raw")
-    rival = "an unlabelled row" if name == "pu" else "a negative"
-    notes.insert(0, f"{method!r} is the share of pairs won against {rival}, not an AUC.")
-    k, (first, second) = SINGLES.index(name), PAIRS[name]
-    as_pn = np.zeros((3, 3, 3))
-    as_pn[0][0, 0], as_pn[1][0, 0] = (ask.moments.by_role[r][k, k] for r in (first, second))
-    n = ask.moments.n
-    moments = PairShares(
-        np.array([ask.moments.raw[k], np.nan, np.nan]), as_pn, (n[first], n[second], 0)
-    )
-    found = _estimate(replace(ask, moments=moments), "pn", np.eye(3)[0], notes)
-    return replace(
-        found,
-        method=method,
-        weights={name: 1.0},
-        n_positive=ask.counts.n_positive,
-        n_negative=ask.counts.n_negative,
-        n_unlabeled=ask.counts.n_unlabeled,
-    )
-
-
-def _estimate(ask: _Question, method: str, weights: Floats, notes: list[str]) -> AUCEstimate:
-    """The mixture over the prior's distribution of the estimates at each prior.
-
-    A known prior leaves one estimate; so does PN, which does not look at the prior.
-    """
-    shares, mass = np.array([0.5]), np.ones(1)
-    if method != "pn":
-        assert ask.prior is not None
-        shares, mass = usable_nodes(method, ask.prior, weights)
-    parts = conditionals(ask.moments, shares, weights, ask.variance_factor)
-    rows = ask.row_variance(shares, weights)
-    if len(parts) == 1:
-        one = parts[0]
-        # an honest prior is beyond the limits now and then: only far beyond it is refuted
-        limits = one.limits(ask.level) or one.limits(max(ask.level, REFUTED))
-        if limits is None:
-            raise _refuted(ask, method)
-        if rows[0] <= 0.0 and one.value in (0.0, 1.0):
-            pairs = "Every pair is" if one.value == 0.0 else "Not one pair is"
+        A known prior leaves one estimate; so does PN, which does not look at the prior.
+        """
+        moments, used, notes = self.moments, weights, list(notes)
+        shares, mass = np.array([0.5]), np.ones(1)
+        if method.endswith("_raw"):
+            moments, used = _as_labeled(moments, method), _weights_of("pn")
+            rival = "an unlabelled row" if method == "pu_raw" else "a negative"
+            notes.insert(0, f"{method!r} is the share of pairs won against {rival}, not an AUC.")
+        elif method != "pn":
+            assert self.prior is not None
+            shares, mass = usable_nodes(method, self.prior, weights)
+        parts = conditionals(moments, shares, used, self.variance_factor)
+        mixed = mixture_limits(parts, mass, self.level)
+        if mixed is None:
+            raise self._refuted(method)
+        low, high, kept = mixed
+        raw_weights = np.nan_to_num(raw_to_auc(shares)[0]) * used
+        rows = self.variance_factor * np.einsum(
+            "ji,ik,jk->j", raw_weights, moments.by_role.sum(axis=0), raw_weights
+        )
+        inside = np.clip(parts.value, 0.0, 1.0)
+        value = float(kept @ inside)
+        variance = float(kept @ (rows + (inside - value) ** 2))
+        unbiased: float | None = float(parts.value[0])
+        if len(shares) > 1:
+            assert self.prior is not None
+            value = min(max(value, low), high)
+            own = np.array([self.prior.value])
+            usable = _usable(own, weights).all()
+            unbiased = float(conditionals(moments, own, weights).value[0]) if usable else None
+        elif unbiased != value:
+            notes.append(
+                f"The unbiased estimate is {unbiased:.3f}; the nearest AUC is {value:.0f}. Check "
+                "the prior if this is far outside."
+            )
+        elif rows[0] <= 0.0 and value in (0.0, 1.0):
+            pairs = "Every pair is" if value == 0.0 else "Not one pair is"
             notes.append(
                 f"{pairs} misranked, so the standard error reads zero; the interval is the one "
                 "that this number of rows allows."
             )
-        return _result(ask, method, weights, one.value, float(rows[0]), limits, one.value, notes)
-    mixed = mixture_limits(parts, mass, ask.level)
-    if mixed is None:
-        raise _refuted(ask, method)
-    low, high, kept = mixed
-    inside = np.clip([part.value for part in parts], 0.0, 1.0)
-    value = float(min(max(kept @ inside, low), high))
-    variance = float(kept @ (rows + (inside - kept @ inside) ** 2))
-    assert ask.prior is not None
-    own, unbiased = np.array([ask.prior.value]), None
-    if _usable(own, weights).all():
-        unbiased = conditionals(ask.moments, own, weights)[0].value
-    return _result(ask, method, weights, value, variance, (low, high), unbiased, notes)
+        return self._result(method, weights, notes, value, variance, low, high, unbiased)
+
+    def _refuted(self, method: str) -> PriorRefutedError:
+        assert self.prior is not None
+        raw = self.moments.raw
+        if method == "nu" or np.isnan(raw[1]):
+            seen = f"unlabelled rows beat negatives in {raw[2]:.1%} of pairs"
+        else:
+            seen = f"positives beat unlabelled rows in {raw[1]:.1%} of pairs"
+        return PriorRefutedError(
+            f"A prior of {self.prior.value:.3g} is refuted by these scores: {seen}, and no AUC "
+            "between 0 and 1 goes with that."
+        )
+
+    def _result(
+        self,
+        method: str,
+        weights: Floats,
+        notes: list[str],
+        value: float,
+        variance: float,
+        low: float,
+        high: float,
+        unbiased: float | None,
+    ) -> AUCEstimate:
+        prior = None if method == "pn" or method.endswith("_raw") else self.prior
+        return AUCEstimate(
+            value=value,
+            std_error=float(np.sqrt(max(variance, 0.0))),
+            low=min(low, value),
+            high=max(high, value),
+            level=self.level,
+            method=method,
+            weights=named_weights(method, weights),
+            n_positive=self.counts.n_positive,
+            n_negative=self.counts.n_negative,
+            n_unlabeled=self.counts.n_unlabeled,
+            prior=None if prior is None else prior.value,
+            prior_std_error=None if prior is None else prior.std_error,
+            notes=tuple(notes),
+            unbiased=unbiased,
+        )
+
+
+def _as_labeled(moments: PairShares, method: str) -> PairShares:
+    """A share of pairs between two samples, whatever they hold: read as P against N."""
+    name = method.removesuffix("_raw")
+    k, (first, second) = SINGLES.index(name), PAIRS[name]
+    by_role = np.zeros((3, 3, 3))
+    by_role[0][0, 0], by_role[1][0, 0] = (moments.by_role[r][k, k] for r in (first, second))
+    raw = np.array([moments.raw[k], np.nan, np.nan])
+    return PairShares(raw, by_role, (moments.n[first], moments.n[second], 0))
 
 
 def usable_nodes(method: str, prior: ClassPrior, weights: Floats) -> tuple[Floats, Floats]:
@@ -565,111 +474,103 @@ def usable_nodes(method: str, prior: ClassPrior, weights: Floats) -> tuple[Float
 
 def _usable(shares: Floats, weights: Floats) -> Any:
     """Where every estimate with a weight is defined: PU needs < 1, NU needs > 0."""
-    usable = np.ones(len(shares), dtype=bool)
-    if weights[1] != 0.0:
-        usable &= shares < 1.0
-    if weights[2] != 0.0:
-        usable &= shares > 0.0
-    return usable
+    return ((weights[1] == 0.0) | (shares < 1.0)) & ((weights[2] == 0.0) | (shares > 0.0))
 
 
-def _combined(ask: _Question, notes: list[str]) -> AUCEstimate:
-    assert ask.prior is not None
-    weighed = weigh(ask.counts, ask.moments, ask.prior)
-    notes += _size_notes("combined", ask.moments.n)
-    if weighed.note:
-        notes.append(weighed.note)
-    result = _estimate(ask, "combined", weighed.weights, notes)
-    alone = _pn(ask)
-    ratio = (result.high - result.low) / max(alone.high - alone.low, 1e-12)
-    notes.append(
-        f"The unlabelled rows help little here: the interval is {ratio:.2f} times as wide as that "
-        "from positives and negatives alone."
-        if ratio > 0.95
-        else f"The unlabelled rows cut the width of the interval to {ratio:.2f} of that from "
-        "positives and negatives alone."
+# Weights of a combination.
+
+
+def weigh(counts: ScoreCounts, moments: PairShares, prior: ClassPrior) -> tuple[Floats, str | None]:
+    """Weights of (PN, PU, NU) that are best on average over the prior, and what was left out."""
+    shares, mass = prior.nodes(7)
+    slope, offset = raw_to_auc(shares)
+    values = slope * moments.raw - offset
+    away = 0.0 if len(shares) == 1 else _AWAY
+    allowed = np.array([True, shares.max() < 1.0 - away, shares.min() > away])
+    note = None
+    if len(shares) > 1 and not allowed.all():
+        names = " and ".join(SINGLES[k].upper() for k in np.flatnonzero(~allowed))
+        note = f"{names} left out: the prior may be too near to an end."
+    finite = np.isfinite(values)
+    kept = np.flatnonzero(allowed & finite.all(axis=0))
+    if not len(kept):
+        kept = np.flatnonzero(finite.any(axis=0))
+    weights = np.zeros(3)
+    if len(kept) == 1:
+        weights[kept] = 1.0
+        return weights, note
+    guess = float(values[:, kept[0]] @ mass)
+    total = np.zeros((3, 3))
+    for share, weight in zip(shares, mass, strict=True):
+        inside = min(max(float(share), 1e-6), 1.0 - 1e-6)
+        total += weight * steadied_covariance(counts, inside, guess)
+    centred = values[:, kept] - mass @ values[:, kept]
+    matrix = total[np.ix_(kept, kept)] + (centred * mass[:, None]).T @ centred
+    weights[kept] = combination_weights(matrix)
+    return weights, note
+
+
+def steadied_covariance(counts: ScoreCounts, prior: float, auc: float) -> Floats:
+    """Covariance matrix of (PN, PU, NU), shape (3, 3), for choosing weights only.
+
+    ``prior`` is the share of positives inside U, strictly between 0 and 1; ``auc`` any estimate.
+    """
+    roles = (counts.positive, counts.negative, counts.unlabeled)
+    projections = _projections(
+        ranks.placements(counts.positive), ranks.placements(counts.negative), prior
     )
-    return _with_notes(result, notes)
+    model = _binormal(round(float(np.clip(auc, 0.02, 0.98)), 3), prior)
+    total = np.zeros((3, 3))
+    for role, projection, of_model in zip(roles, projections, model, strict=True):
+        n = ranks.n_rows(role)
+        share = n / (n + MODEL_ROWS) if n > 1 else 0.0
+        sample = n * ranks.role_covariance(role, projection) if n > 1 else of_model
+        total += (share * sample + (1.0 - share) * of_model) / n
+    return total
 
 
-def _sharpest(ask: _Question, notes: list[str]) -> AUCEstimate:
-    """ "combined" if the unlabelled rows make the interval clearly narrower, else "pn"."""
-    assert ask.prior is not None
-    alone = _pn(ask)
-    if not ask.prior.identified:
-        reason = "the prior cannot be estimated from these labels"
-    else:
-        try:
-            _estimate(ask, "pu", np.eye(3)[1], [])  # a refuted prior is no part of any combination
-            both = _combined(ask, [*notes, "auto chose 'combined': P, N, U and a prior are there."])
-        except PriorRefutedError as error:
-            reason = str(error).rstrip(".")
-        else:
-            if both.high - both.low <= _CLEARLY_NARROWER * (alone.high - alone.low):
-                return both
-            reason = "they would not make the interval clearly narrower"
-    chosen = f"auto chose 'pn': the unlabelled rows are left out, because {reason}."
-    return _with_notes(alone, [*notes, chosen, *_size_notes("pn", ask.moments.n)])
-
-
-def _pn(ask: _Question) -> AUCEstimate:
-    return _estimate(ask, "pn", np.eye(3)[0], [])
-
-
-def _with_notes(result: AUCEstimate, notes: list[str]) -> AUCEstimate:
-    return replace(result, notes=tuple(dict.fromkeys([*notes, *result.notes])))
-
-
-def _refuted(ask: _Question, method: str) -> PriorRefutedError:
-    assert ask.prior is not None
-    raw = ask.moments.raw
-    if method == "nu" or np.isnan(raw[1]):
-        seen = f"unlabelled rows beat negatives in {raw[2]:.1%} of pairs"
-    else:
-        seen = f"positives beat unlabelled rows in {raw[1]:.1%} of pairs"
-    return PriorRefutedError(
-        f"A prior of {ask.prior.value:.3g} is refuted by these scores: {seen}, and no AUC between "
-        "0 and 1 goes with that."
+def _projections(f_p: Floats, f_n: Floats, prior: float) -> tuple[Floats, Floats, Floats]:
+    """Projections of (PN, PU, NU) on rows of P, N, U with F_U = prior F_P + (1 - prior) F_N."""
+    rest = 1.0 - prior
+    f_u, zero = prior * f_p + rest * f_n, np.zeros_like(f_p)
+    return (
+        np.stack([f_n, f_u / rest, zero]),
+        np.stack([1.0 - f_p, zero, (1.0 - f_u) / prior]),
+        np.stack([zero, (1.0 - f_p) / rest, f_n / prior]),
     )
 
 
-def named_weights(method: str, weights: Floats) -> dict[str, float]:
-    """Weights of the single estimates that a method is made of."""
-    named = range(3) if method == "combined" else np.flatnonzero(weights)
-    return {SINGLES[k]: float(weights[k]) for k in named}
+@lru_cache(maxsize=256)
+def _binormal(auc: float, prior: float) -> Floats:
+    """Role covariances of the projections for N(d, 1) against N(0, 1), shape (3, 3, 3)."""
+    shift = np.sqrt(2.0) * special.ndtri(auc)
+    points = (_POINTS + shift, _POINTS, np.concatenate([_POINTS + shift, _POINTS]))
+    masses = (_MASS, _MASS, np.concatenate([prior * _MASS, (1.0 - prior) * _MASS]))
+    blocks = []
+    for k, (at, weight) in enumerate(zip(points, masses, strict=True)):
+        x = _projections(special.ndtr(at - shift), special.ndtr(at), prior)[k]
+        x = x - (x @ weight)[:, None]
+        blocks.append((x * weight) @ x.T)
+    return np.stack(blocks)
 
 
-def _result(
-    ask: _Question,
-    method: str,
-    weights: Floats,
-    value: float,
-    variance: float,
-    limits: tuple[float, float],
-    unbiased: float | None,
-    notes: list[str],
-) -> AUCEstimate:
-    prior = None if method == "pn" or method.endswith("_raw") else ask.prior
-    inside = min(max(value, 0.0), 1.0)
-    if inside != value:
-        notes.append(
-            f"The unbiased estimate is {value:.3f}; the nearest AUC is {inside:.0f}. Check the "
-            "prior if this is far outside."
-        )
-    n = ask.counts.n_positive, ask.counts.n_negative, ask.counts.n_unlabeled
-    return AUCEstimate(
-        value=inside,
-        std_error=float(np.sqrt(max(variance, 0.0))),
-        low=min(limits[0], inside),
-        high=max(limits[1], inside),
-        level=ask.level,
-        method=method,
-        weights=named_weights(method, weights),
-        n_positive=n[0],
-        n_negative=n[1],
-        n_unlabeled=n[2],
-        prior=None if prior is None else prior.value,
-        prior_std_error=None if prior is None else prior.std_error,
-        notes=tuple(notes),
-        unbiased=unbiased,
-    )
+def planned_covariance(n: tuple[int, int, int], prior: float, auc: float = 0.8) -> Floats:
+    """Covariance matrix of (PN, PU, NU), shape (3, 3), to expect before there is a score.
+
+    From the numbers of rows and a binormal model alone, so that weights taken from it are one fixed
+    estimator for all scores. ``prior`` is that inside U; NaN where a role has no rows.
+    """
+    sizes = np.where(np.array(n) > 0, n, np.nan)
+    # a role that an estimate does not use has exact zeros there, whatever its size
+    blocks = _binormal(auc, prior)
+    return np.asarray(np.where(blocks == 0.0, 0.0, blocks / sizes[:, None, None]).sum(axis=0))
+
+
+def combination_weights(covariance: Floats) -> Floats:
+    """w = S^-1 1 / (1' S^-1 1), shape (k,); a singular S is solved in the least-squares sense."""
+    ones = np.ones(len(covariance))
+    solution = np.linalg.lstsq(covariance, ones, rcond=1e-12)[0]
+    total = solution.sum()
+    if not np.isfinite(total) or total <= 0:
+        return np.asarray(np.eye(len(ones))[int(np.argmin(np.diag(covariance)))])
+    return np.asarray(solution / total)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,17 @@ from pnuauc.evaluation.posterior import Posterior, place_scores
 from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 
-__all__ = ["Difference", "HeldOut", "cross_fit", "raw_scores", "row_worth", "standardize"]
+
+def refit_discount(n_folds: int) -> float:
+    """Rows that count as one where each labelled row also trained the models of other folds.
+
+    1 + K n_test / n_train = 1 + K / (K - 1), the correction of Nadeau and Bengio (Machine Learning
+    52, 2003) for the mean of K refits.
+    """
+    return 1.0 + n_folds / max(n_folds - 1.0, 1.0)
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """Paired difference of two AUCs: value, standard error, limits and two-sided p-value."""
 
     value: float
@@ -79,12 +85,8 @@ class HeldOut:
 
     @property
     def discount(self) -> float:
-        """Places that count as one: each labelled row also trained the models of other folds.
-
-        1 + K n_test / n_train = 1 + K / (K - 1), the correction of Nadeau and Bengio (Machine
-        Learning 52, 2003) for the mean of K refits.
-        """
-        return 1.0 + self.n_folds / max(self.n_folds - 1.0, 1.0)
+        """Places that count as one (:func:`refit_discount`)."""
+        return refit_discount(self.n_folds)
 
     @property
     def labeled(self) -> Indices:
@@ -108,22 +110,16 @@ class HeldOut:
         reference = [rows[:, chosen] for rows in self.reference]
         return replace(self, scores=self.scores[:, chosen], reference=reference)
 
-    def sums(self, weights: Floats, scores: Floats | None = None) -> Floats:
-        """Weighted sums of the models' scores, shape (m,).
+    def places(self, weights: Floats, scores: Floats | None = None) -> Floats:
+        """Share of unlabelled rows whose weighted sum of scores is lower, shape (m,), in (0, 1).
 
         weights : ndarray, shape (n_folds, n_models)
             For each fold those that its rows took no part in, or the same row again and again.
+        scores : ndarray, shape (m, n_models), optional
+            Take the place of the rows' own.
         """
-        values = self.scores if scores is None else scores
-        return np.asarray((values * weights[self.fold]).sum(axis=1))
-
-    def places(self, weights: Floats, scores: Floats | None = None) -> Floats:
-        """Share of unlabelled rows that score lower, shape (m,), in (0, 1).
-
-        ``scores`` take the place of the rows' own, shape (m, n_models).
-        """
-        total = self.sums(weights, scores)
-        # summed as in `sums`, so that equal rows tie
+        total = ((self.scores if scores is None else scores) * weights[self.fold]).sum(axis=1)
+        # summed as before, so that equal rows tie
         others = [(rows * weights[k]).sum(axis=1) for k, rows in enumerate(self.reference)]
         if self.together:
             scales = [standardize(values) if len(values) else (0.0, 1.0) for values in others]
@@ -133,8 +129,10 @@ class HeldOut:
             others = [np.concatenate([(v - c) / s for v, (c, s) in pairs])] * self.n_folds
         found = np.empty(len(total))
         for k, values in enumerate(others):
-            own = self.fold == k
-            found[own] = _places_among(total[own], values)
+            # ties half; half a row away from 0 and 1
+            own, ordered, n = self.fold == k, np.sort(values), max(len(values), 1)
+            sides = (np.searchsorted(ordered, total[own], side) for side in ("left", "right"))
+            found[own] = np.clip(sum(sides) / (2.0 * n), 0.5 / n, 1.0 - 0.5 / n)
         return found
 
     def posterior(
@@ -231,13 +229,6 @@ def row_worth(
     return worth
 
 
-def _places_among(scores: Floats, reference: Floats) -> Floats:
-    """Share of the reference that is lower, ties half; half a row away from 0 and 1."""
-    ordered, n = np.sort(reference), max(len(reference), 1)
-    below = np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")
-    return np.asarray(np.clip(below / (2.0 * n), 0.5 / n, 1.0 - 0.5 / n))
-
-
 def standardize(scores: Floats) -> tuple[Any, Any]:
     """Mean and standard deviation by column, 1 where it is 0."""
     spread = scores.std(axis=0)
@@ -245,26 +236,42 @@ def standardize(scores: Floats) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Refit:
-    """One fitted model on its fold's scale."""
+class _FoldModels:
+    """Fitted models of one fold side by side, on the fold's scale."""
 
-    model: Any
+    models: list[Any]
     center: Floats
     spread: Floats
 
     def score(self, X: Any) -> Floats:
-        return (raw_scores(self.model, X)[:, None] - self.center) / self.spread
+        values = np.column_stack([raw_scores(model, X) for model in self.models])
+        return np.asarray((values - self.center) / self.spread)
 
 
-def raw_scores(model: Any, X: Any) -> Floats:
-    """``decision_function``, or the chance of the positive class, shape (n,)."""
-    if hasattr(model, "decision_function"):
-        found = np.asarray(model.decision_function(X), dtype=np.float64)
-        return found if found.ndim == 1 else found[:, -1]
-    chances = np.asarray(model.predict_proba(X), dtype=np.float64)
-    # a model that was given labels 1, 0 and -1 as three classes still ranks positives by theirs
-    classes = list(getattr(model, "classes_", range(chances.shape[1])))
-    return chances[:, classes.index(1) if 1 in classes else -1]
+def raw_scores(model: Any, X: Any, positive: Any = None) -> Floats:
+    """``decision_function``, else the positive class's chance, else ``predict``, shape (n,).
+
+    ``positive`` is the label of the positive class; 1, or else the last class, by default.
+    """
+    methods = ("decision_function", "predict_proba", "predict")
+    name = next((name for name in methods if hasattr(model, name)), None)
+    if name is None:
+        raise TypeError(f"{type(model).__name__} has no {', '.join(methods[:2])} or {methods[2]}.")
+    scores = np.asarray(getattr(model, name)(X))
+    if scores.ndim == 1:
+        # a binary decision_function is high for classes_[1]
+        classes = list(getattr(model, "classes_", []))
+        first = name == "decision_function" and len(classes) == 2 and classes[0] == positive
+        return -scores if first else scores
+    classes = list(getattr(model, "classes_", range(scores.shape[1])))
+    if positive is None:
+        # a model that was given labels 1, 0 and -1 as three classes still ranks positives by theirs
+        positive = 1 if 1 in classes else classes[-1]
+    if positive not in classes:
+        raise ValueError(
+            f"The estimator was fitted without the positive label {positive!r}; it knows {classes}."
+        )
+    return scores[:, classes.index(positive)]
 
 
 def cross_fit(
@@ -281,49 +288,29 @@ def cross_fit(
 
     Parameters
     ----------
-    models : sequence of estimators; each is cloned. One without unlabelled rows in its ``fit`` is
-        wrapped by the caller.
+    models : sequence of estimators; each is cloned
     X : ndarray or CSR matrix, shape (n, d)
     roles : Roles, of length n
     splits : (rows to train on, rows to score), no row scored twice
-    groups : ndarray of int, shape (n,), optional
-        Rows that are not independent; the splits keep them together already.
+    groups, weights : ndarray, shape (n,), optional
+        Rows that are not independent, which the splits keep together; 1 / odds of being labelled.
     """
     groups = np.arange(len(roles)) if groups is None else groups
     fold, scores, reference, refits = [], [], [], []
     for k, (train, held) in enumerate(splits):
         fitted = [clone(m).fit(_safe_indexing(X, train), roles.take(train)) for m in models]
-        values = np.column_stack([raw_scores(m, _safe_indexing(X, held)) for m in fitted])
+        n_models = len(fitted)
+        unscaled = _FoldModels(fitted, np.zeros(n_models), np.ones(n_models))
+        values = unscaled.score(_safe_indexing(X, held))
         own = roles.codes[held] == -1
         center, spread = standardize(values[own] if own.any() else values)
         values = (values - center) / spread
         fold.append(np.full(len(held), k))
         scores.append(values)
         reference.append((values[own] if own.any() else values)[:max_reference])
-        refits.append(
-            [_Refit(m, center[j : j + 1], spread[j : j + 1]) for j, m in enumerate(fitted)]
-        )
-    number = np.concatenate([held for _, held in splits])
-    codes, values = roles.codes[number], np.concatenate(scores)
-    known = None if weights is None else weights[number]
-    return HeldOut(
-        number,
-        codes,
-        np.concatenate(fold),
-        values,
-        reference,
-        True,
-        row_worth(codes, groups[number], values, known),
-        groups[number],
-        [_Stack(own) for own in refits],
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Stack:
-    """Several models of one fold, side by side."""
-
-    models: list[_Refit]
-
-    def score(self, X: Any) -> Floats:
-        return np.concatenate([model.score(X) for model in self.models], axis=1)
+        refits.append(_FoldModels(fitted, center, spread))
+    rows = np.concatenate([held for _, held in splits])
+    codes, values = roles.codes[rows], np.concatenate(scores)
+    worth = row_worth(codes, groups[rows], values, None if weights is None else weights[rows])
+    folds = np.concatenate(fold)
+    return HeldOut(rows, codes, folds, values, reference, True, worth, groups[rows], refits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,23 +14,10 @@ from pnuauc._utils.arrays import Floats
 from pnuauc._utils.extras import need
 from pnuauc._utils.show import ShownAsTable
 from pnuauc.core.ranks import check_scores
-from pnuauc.evaluation.conditional import check_level, known_prior, missing_prior
+from pnuauc.evaluation.conditional import check_level, known_prior, missing_prior, t_quantile
 from pnuauc.evaluation.estimate import AUCEstimate, auc_estimate
 from pnuauc.labels import Roles, read_roles
 from pnuauc.prior import ClassPrior
-
-__all__ = [
-    "Interval",
-    "RocEstimate",
-    "RocEstimateDisplay",
-    "ThresholdEstimate",
-    "mover_difference",
-    "mover_ratio",
-    "roc_curve_estimate",
-    "threshold_estimate",
-    "wilson",
-]
-
 
 #: A proportion, or one for each threshold, with its limits.
 Rate: TypeAlias = tuple[Any, Any, Any]
@@ -48,8 +35,8 @@ class Interval:
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
 
 
-def wilson(rate: Floats, n: int, level: float) -> tuple[Floats, Floats]:
-    """Limits of a proportion seen in n rows, any shape."""
+def wilson(rate: ArrayLike, n: int, level: float) -> tuple[Floats, Floats]:
+    """Limits of a proportion of n rows, any shape."""
     rate = np.asarray(rate, dtype=float)
     z2 = float(special.ndtri(0.5 + level / 2.0)) ** 2
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
@@ -77,6 +64,23 @@ def mover_ratio(first: Rate, second: Rate) -> tuple[float, float]:
     low = (x * y - down) / (uy * (2 * y - uy)) if uy < 2 * y else 0.0
     high = (x * y + up) / (ly * (2 * y - ly)) if ly > 0 else np.inf
     return max(float(low), 0.0), float(high)
+
+
+def _share_above(scores: Floats, thresholds: ArrayLike, level: float) -> Rate:
+    """Share of rows with score >= threshold."""
+    n = len(scores)
+    share = (n - np.searchsorted(np.sort(scores), thresholds, side="left")) / n
+    return share, *wilson(share, n, level)
+
+
+def _false_positives(p: Rate, u: Rate, prior: ClassPrior, level: float) -> Rate:
+    """(r_U - prior r_P) / (1 - prior) with MOVER limits and the prior's part."""
+    share, rest = prior.value, 1.0 - prior.value
+    fpr = (u[0] - share * p[0]) / rest
+    low, high = mover_difference(u, (share * p[0], share * p[1], share * p[2]))
+    # d fpr / d prior = (r_U - r_P) / (1 - prior)^2
+    extra = t_quantile(level, np.inf) * prior.std_error * np.abs(u[0] - p[0]) / rest**2
+    return fpr, fpr - np.hypot(fpr - low / rest, extra), fpr + np.hypot(high / rest - fpr, extra)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,15 +115,6 @@ class RocEstimate(ShownAsTable):
     auc: AUCEstimate
     method: str
     level: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Lists and plain values, the infinite first threshold as None: ready for JSON."""
-        result: dict[str, Any] = {
-            k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()
-        }
-        result["thresholds"][0] = None
-        result["auc"] = self.auc.to_dict()
-        return result
 
 
 def roc_curve_estimate(
@@ -156,88 +151,55 @@ def roc_curve_estimate(
     values = check_scores(scores, len(roles))
     known = known_prior(prior, prior_level)
     method = _roc_method(method, roles, known)
-    rival = roles.negative if method == "pn" else roles.unlabeled
-    p, other = np.sort(values[roles.positive]), np.sort(values[rival])
-    thresholds = _thresholds(p, other, max_points)
-    tpr, rate = _share_above(p, thresholds), _share_above(other, thresholds)
-    tpr_low, tpr_high = wilson(tpr, len(p), level)
-    if method == "pn":
-        fpr, limits = rate, wilson(rate, len(other), level)
-    else:
+    p, other = values[roles.positive], values[roles.negative if method == "pn" else roles.unlabeled]
+    # infinity, then distinct scores of both roles downwards, thinned to quantiles of each
+    half = max(max_points // 2, 2)
+    parts = [
+        part if len(part) <= half else part[np.linspace(0, len(part) - 1, half).astype(int)]
+        for part in (np.sort(p), np.sort(other))
+    ]
+    thresholds = np.append(np.inf, np.unique(np.concatenate(parts))[::-1])
+    rates = [list(_share_above(part, thresholds, level)) for part in (p, other)]
+    for rate, rows in zip(rates, (p, other), strict=True):
+        rate[0][0] = 0.0  # also where a score is infinite
+        rate[1][0], rate[2][0] = wilson(0.0, len(rows), level)
+    tpr, tpr_low, tpr_high = rates[0]
+    fpr, *limits = rates[1]
+    if method == "pu":
         assert known is not None
-        fpr, limits = _corrected_fpr(
-            (tpr, tpr_low, tpr_high), (rate, *wilson(rate, len(other), level)), known, level
-        )
-    fpr = _monotone(fpr)
+        fpr, *limits = _false_positives((tpr, tpr_low, tpr_high), (fpr, *limits), known, level)
+    fpr = np.clip(isotonic_regression(fpr), 0.0, 1.0)
+    fpr[0], fpr[-1] = 0.0, 1.0
     # limits are only cut and kept in order, so that they stay valid where the curve was moved
     fpr_low = np.minimum(np.minimum.accumulate(np.clip(limits[0], 0, 1)[::-1])[::-1], fpr)
     fpr_high = np.maximum(np.maximum.accumulate(np.clip(limits[1], 0, 1)), fpr)
-    low, high = _band(fpr, tpr, (fpr_low, fpr_high), (tpr_low, tpr_high))
-    auc = auc_estimate(roles, values, known, method, level)
+    # the corners of the boxes at the thresholds, joined monotonically
+    lower = np.minimum.accumulate(tpr_low[::-1])[::-1]
     return RocEstimate(
-        thresholds, fpr, tpr, fpr_low, fpr_high, tpr_low, tpr_high, low, high, auc, method, level
+        thresholds,
+        *(fpr, tpr, fpr_low, fpr_high, tpr_low, tpr_high),
+        band_low=np.minimum(np.interp(fpr, fpr_high, lower, left=0.0), tpr),
+        band_high=np.maximum(np.interp(fpr, fpr_low, np.maximum.accumulate(tpr_high)), tpr),
+        auc=auc_estimate(roles, values, known, method, level),
+        method=method,
+        level=level,
     )
 
 
 def _roc_method(method: str, roles: Roles, prior: ClassPrior | None) -> str:
     if method not in {"auto", "pn", "pu"}:
         raise ValueError(f"method must be 'auto', 'pn' or 'pu' for a ROC curve, got {method!r}.")
-    roles.require("positive", purpose="A ROC curve")
     if method == "auto":
         usable = prior is not None and prior.value < 1.0
         few = roles.n_negative * 10 < roles.n_unlabeled and usable
         method = "pu" if roles.n_negative == 0 or few else "pn"
-    roles.require("negative" if method == "pn" else "unlabeled", purpose="A ROC curve")
+    other = "negative" if method == "pn" else "unlabeled"
+    roles.require("positive", other, purpose="A ROC curve")
     if method == "pu" and prior is None:
         raise missing_prior("A ROC curve from positives and unlabelled rows")
     if method == "pu" and prior is not None and prior.value >= 1.0:
         raise ValueError("At prior=1 there are no negatives among the unlabelled rows.")
     return method
-
-
-def _thresholds(p: Floats, other: Floats, max_points: int) -> Floats:
-    """Infinity, then distinct scores of both roles downwards, thinned to quantiles of each."""
-    half = max(max_points // 2, 2)
-    parts = [
-        part if len(part) <= half else part[np.linspace(0, len(part) - 1, half).astype(int)]
-        for part in (p, other)
-    ]
-    return np.concatenate([[np.inf], np.unique(np.concatenate(parts))[::-1]])
-
-
-def _share_above(ordered: Floats, thresholds: Floats) -> Floats:
-    """Share of rows with score >= threshold; at the infinite one, none."""
-    share = 1.0 - np.searchsorted(ordered, thresholds, side="left") / len(ordered)
-    return np.where(np.arange(len(thresholds)) == 0, 0.0, share)
-
-
-def _corrected_fpr(
-    p: Rate, u: Rate, prior: ClassPrior, level: float
-) -> tuple[Floats, tuple[Floats, Floats]]:
-    """(r_U - prior r_P) / (1 - prior) with MOVER limits and the prior's part."""
-    share, rest = prior.value, 1.0 - prior.value
-    fpr = (u[0] - share * p[0]) / rest
-    low, high = mover_difference(u, (share * p[0], share * p[1], share * p[2]))
-    z = float(special.ndtri(0.5 + level / 2.0))
-    # d fpr / d prior = (r_U - r_P) / (1 - prior)^2
-    extra = z * prior.std_error * np.abs(u[0] - p[0]) / rest**2
-    return fpr, (fpr - np.hypot(fpr - low / rest, extra), fpr + np.hypot(high / rest - fpr, extra))
-
-
-def _monotone(rate: Floats) -> Floats:
-    inner = np.clip(isotonic_regression(rate), 0.0, 1.0)
-    inner[0], inner[-1] = 0.0, 1.0
-    return np.asarray(inner)
-
-
-def _band(
-    fpr: Floats, tpr: Floats, fpr_limits: tuple[Floats, Floats], tpr_limits: tuple[Floats, Floats]
-) -> tuple[Floats, Floats]:
-    """Band above each fpr: corners of the per-threshold boxes, joined monotonically."""
-    upper = np.interp(fpr, fpr_limits[0], np.maximum.accumulate(tpr_limits[1]))
-    lower_y = np.minimum.accumulate(tpr_limits[0][::-1])[::-1]
-    lower = np.interp(fpr, fpr_limits[1], lower_y, left=0.0)
-    return np.minimum(lower, tpr), np.maximum(upper, tpr)
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,10 +230,6 @@ class ThresholdEstimate(ShownAsTable):
     expected_positives: Interval | None
     prior: float | None
     level: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and dicts of value, low, high: ready for JSON."""
-        return asdict(self)
 
 
 def threshold_estimate(
@@ -311,9 +269,15 @@ def threshold_estimate(
     values = check_scores(scores, len(roles))
     roles.require("positive", "unlabeled", purpose="Precision and recall from PU data")
     known = known_prior(prior, prior_level)
-    p, u = values[roles.positive], values[roles.unlabeled]
-    at = _cut(u, k, threshold)
-    recall, flagged = _share_at(p, at, level), _share_at(u, at, level)
+    u = values[roles.unlabeled]
+    if (k is None) == (threshold is None):
+        raise ValueError("Give either k or threshold, and not both.")
+    if k is not None:
+        if not 1 <= int(k) <= len(u):
+            raise ValueError(f"k must lie between 1 and the {len(u)} unlabelled rows, got {k}.")
+        threshold = float(np.partition(u, len(u) - int(k))[len(u) - int(k)])
+    at = float(threshold)  # type: ignore[arg-type]
+    recall, flagged = (_share_above(rows, at, level) for rows in (values[roles.positive], u))
     if flagged[0] == 0.0:
         raise ValueError(f"No unlabelled row has a score of at least {at:g}; lower the threshold.")
     lift = Interval(float(recall[0] / flagged[0]), *mover_ratio(recall, flagged))
@@ -321,12 +285,11 @@ def threshold_estimate(
     precision = fpr = expected = None
     if known is not None:
         precision = _times_prior(lift, known, level)
-        expected = Interval(
-            *(n_flagged * v for v in (precision.value, precision.low, precision.high))
-        )
+        limits = (precision.value, precision.low, precision.high)
+        expected = Interval(*(n_flagged * v for v in limits))
         if known.value < 1.0:  # else the unlabelled rows hold no negative
-            point, limits = _corrected_fpr(recall, flagged, known, level)
-            fpr = Interval(*(float(np.clip(v, 0, 1)) for v in (point, *limits)))
+            rate = np.clip(_false_positives(recall, flagged, known, level), 0.0, 1.0)
+            fpr = Interval(*map(float, rate))
     return ThresholdEstimate(
         threshold=at,
         n_flagged=n_flagged,
@@ -340,49 +303,25 @@ def threshold_estimate(
     )
 
 
-def _share_at(scores: Floats, threshold: float, level: float) -> Rate:
-    share = np.asarray(np.mean(scores >= threshold))
-    return share, *wilson(share, len(scores), level)
-
-
-def _cut(u: Floats, k: int | None, threshold: float | None) -> float:
-    if (k is None) == (threshold is None):
-        raise ValueError("Give either k or threshold, and not both.")
-    if threshold is not None:
-        return float(threshold)
-    if k is None or not 1 <= int(k) <= len(u):
-        raise ValueError(f"k must lie between 1 and the {len(u)} unlabelled rows, got {k}.")
-    return float(np.partition(u, len(u) - int(k))[len(u) - int(k)])
-
-
 def _times_prior(lift: Interval, prior: ClassPrior, level: float) -> Interval:
     """prior * lift, cut at 1; distances to the limits add up in squares on the log scale."""
     value = prior.value * lift.value
-    relative = 0.0
-    if prior.value > 0:
-        relative = float(special.ndtri(0.5 + level / 2.0)) * prior.std_error / prior.value
+    z = float(t_quantile(level, np.inf))
+    relative = z * prior.std_error / prior.value if prior.value > 0 else 0.0
 
     def limit(of_lift: float, sign: float) -> float:
         if of_lift <= 0.0 or lift.value <= 0.0 or not np.isfinite(of_lift):
             return float(prior.value * of_lift * np.exp(sign * relative))
-        distance = np.hypot(np.log(of_lift / lift.value), relative)
-        return float(value * np.exp(sign * distance))
+        return float(value * np.exp(sign * np.hypot(np.log(of_lift / lift.value), relative)))
 
     low, high = limit(lift.low, -1.0), limit(lift.high, 1.0)
-    return Interval(min(value, 1.0), float(min(low, 1.0)), float(min(high, 1.0)))
+    return Interval(min(value, 1.0), min(low, 1.0), min(high, 1.0))
 
 
 class RocEstimateDisplay:
     """ROC curve with its band, drawn like :class:`sklearn.metrics.RocCurveDisplay`.
 
-    Parameters
-    ----------
-    roc : RocEstimate
-
-    Attributes
-    ----------
-    ax_, figure_, line_, band_
-        matplotlib's objects, after :meth:`plot`.
+    After :meth:`plot` matplotlib's objects are in ``ax_``, ``figure_``, ``line_`` and ``band_``.
     """
 
     def __init__(self, roc: RocEstimate) -> None:
@@ -403,15 +342,13 @@ class RocEstimateDisplay:
 
         ``prior`` is the share of positives inside the unlabelled rows.
         """
-        roc = roc_curve_estimate(y, scores, prior, **options)
-        return cls(roc).plot(ax=ax, name=name)
+        return cls(roc_curve_estimate(y, scores, prior, **options)).plot(ax=ax, name=name)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **line: Any) -> RocEstimateDisplay:
         """Draw curve, band and the diagonal; ``line`` goes to matplotlib's ``plot``."""
         plt = need("matplotlib.pyplot", "plot")
         roc, auc = self.roc, self.roc.auc
-        if ax is None:
-            _, ax = plt.subplots()
+        ax = plt.subplots()[1] if ax is None else ax
         label = f"AUC {auc.value:.3f} ({auc.low:.3f} to {auc.high:.3f}), from {roc.method.upper()}"
         label = label if name is None else f"{name}: {label}"
         (self.line_,) = ax.plot(roc.fpr, roc.tpr, **{"label": label, **line})

@@ -11,10 +11,8 @@ from numpy.typing import ArrayLike
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable
 from pnuauc.core.ranks import ScoreCounts
-from pnuauc.evaluation.estimate import AUCEstimate, auc_from_counts
+from pnuauc.evaluation.estimate import auc_from_counts
 from pnuauc.exceptions import PriorRefutedError
-
-__all__ = ["PriorSensitivity", "breaking_odds", "odds_bounds", "prior_sensitivity"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,26 +31,14 @@ class PriorSensitivity(ShownAsTable):
     level: float
 
     def __repr__(self) -> str:
-        lines = [
-            f"PriorSensitivity({self.method}, level={self.level:g})",
-            " prior    AUC    low   high",
-        ]
-        columns = zip(self.priors, self.value, self.low, self.high, strict=True)
-        lines += [
-            f"{prior:6.3g} {value:6.3f} {low:6.3f} {high:6.3f}"
-            for prior, value, low, high in columns
-        ]
-        return "\n".join(lines)
+        lines = [f"{name}: {value}" for name, value in self._shown()]
+        return "\n".join([f"PriorSensitivity({self.method}, level={self.level:g})", *lines])
 
     def _shown(self) -> list[tuple[str, Any]]:
         return [
             (f"prior {p:.3g}", f"{v:.3f} ({a:.3f} to {b:.3f})")
             for p, v, a, b in zip(self.priors, self.value, self.low, self.high, strict=True)
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Lists and plain values: ready for JSON or a data frame."""
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
 
 
 def prior_sensitivity(
@@ -93,20 +79,16 @@ def sensitivity_from_counts(
     # one method along the curve: "auto" would change it where the interval happens to be narrower
     roles = (counts.n_positive, counts.n_negative, counts.n_unlabeled)
     method = "combined" if method == "auto" and min(roles) > 0 else method
-    results: list[AUCEstimate | None] = []
-    for prior in grid.tolist():
+    found = np.full((4, len(grid)), np.nan)
+    for k, prior in enumerate(grid.tolist()):
         try:
             one = auc_from_counts(counts, prior, method, level, variance_factor=variance_factor)
         except PriorRefutedError:
-            results.append(None)
-        else:
-            results.append(one)
-    columns = {
-        name: np.array([np.nan if r is None else getattr(r, name) for r in results])
-        for name in ("value", "std_error", "low", "high")
-    }
-    used = next((r.method for r in results if r is not None), method)
-    return PriorSensitivity(priors=grid, method=used, level=level, **columns)
+            continue
+        found[:, k] = one.value, one.std_error, one.low, one.high
+        method = one.method
+    value, std_error, low, high = found
+    return PriorSensitivity(grid, value, std_error, low, high, method, level)
 
 
 def odds_bounds(values: ArrayLike, odds: float) -> tuple[float, float]:
@@ -134,10 +116,12 @@ def odds_bounds(values: ArrayLike, odds: float) -> tuple[float, float]:
     >>> odds_bounds([0, 1, 1, 1], 3.0)  # a recall of 75%
     (0.5, 0.9)
     """
-    f = np.sort(_class_values(values))
-    if not 1.0 <= odds < np.inf:
+    f, g = _class_values(values), odds
+    if not 1.0 <= g < np.inf:
         raise ValueError(f"odds must be a number of at least 1, got {odds}.")
-    low, high = (_means(part, odds) for part in (f, f[::-1]))
+    k = np.arange(len(f) + 1)
+    first = (np.append(0.0, np.cumsum(part)) for part in (f, f[::-1]))
+    low, high = ((g * s + s[-1] - s) / (g * k + len(f) - k) for s in first)
     return float(low.min()), float(high.max())
 
 
@@ -151,7 +135,7 @@ def breaking_odds(values: ArrayLike, limit: float) -> float:
     >>> breaking_odds([0, 1, 1, 1], 0.5)
     3.0
     """
-    f = np.sort(_class_values(values))
+    f = _class_values(values)
     if limit > f.mean():  # the same from above
         f, limit = -f[::-1], -limit
     n, k = len(f), np.arange(1, len(f))
@@ -163,13 +147,8 @@ def breaking_odds(values: ArrayLike, limit: float) -> float:
 
 
 def _class_values(values: ArrayLike) -> Floats:
-    f = np.asarray(values, dtype=np.float64)
+    """In ascending order."""
+    f = np.sort(np.asarray(values, dtype=np.float64))
     if f.ndim != 1 or not len(f) or not np.isfinite(f).all():
         raise ValueError("values must be a one-dimensional list of at least one finite number.")
     return f
-
-
-def _means(f: Floats, g: float) -> Floats:
-    """Weighted means with weight g on the first k values, k = 0, ..., n, and 1 on the others."""
-    k, first = np.arange(len(f) + 1), np.append(0.0, np.cumsum(f))
-    return np.asarray((g * first + first[-1] - first) / (g * k + len(f) - k))

@@ -8,40 +8,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from pnuauc._utils.arrays import Floats, Indices
 from pnuauc._utils.label_values import label_codes
 from pnuauc.core.ranks import ScoreCounts, check_scores
 from pnuauc.core.rows import group_numbers, grouped_folds
 from pnuauc.evaluation.conditional import known_prior
-from pnuauc.evaluation.estimate import (
-    AUCEstimate,
-    auc_estimate,
-    check_method,
-    unbiased_auc,
-)
-from pnuauc.evaluation.heldout import raw_scores
+from pnuauc.evaluation.estimate import AUCEstimate, auc_estimate, check_method, unbiased_auc
+from pnuauc.evaluation.heldout import raw_scores, refit_discount
 from pnuauc.labels import ROLES, Roles, read_roles
 from pnuauc.prior import ClassPrior
 
-__all__ = [
-    "AUCScorer",
-    "RoleStratifiedKFold",
-    "RoleStratifiedShuffleSplit",
-    "cross_fit_auc",
-    "held_out_scores",
-    "make_auc_scorer",
-]
-
-
-#: Variance of held-out scores over that of independent ones: each labelled row also trained the
-#: models that scored the others. Without it 95% intervals held in 91 to 94%, so 1.1 to 1.3.
-_REFITS = 1.3
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+Split = tuple[Indices, Indices]
 
 
 def _check_counts(roles: Roles, least: int, what: str) -> None:
@@ -158,27 +141,20 @@ class RoleStratifiedShuffleSplit(StratifiedShuffleSplit):
         """Yield (train, test) row numbers; ``y`` in any coding, ``groups`` is ignored."""
         roles = read_roles(y, **label_codes(self))
         _check_counts(roles, 2, "A stratified split")
-        for train, test in super().split(np.zeros(len(roles)), roles.codes):
+        codes = roles.codes
+        for sides in super().split(np.zeros(len(roles)), codes):
             # scikit-learn may round a small role out of one side; one row of it is moved there
-            yield _both_sides(roles.codes, train, test)
+            both = list(sides)
+            for role in np.unique(codes):
+                for few, many in ((1, 0), (0, 1)):
+                    if not np.any(codes[both[few]] == role):
+                        moved = both[many][codes[both[many]] == role][:1]
+                        both[many] = np.setdiff1d(both[many], moved)
+                        both[few] = np.append(both[few], moved)
+            yield both[0], both[1]
 
 
-def _both_sides(codes: NDArray[np.int8], train: Any, test: Any) -> Split:
-    """Every role that occurs on both sides, moving one row where rounding left a side empty."""
-    train, test = np.asarray(train), np.asarray(test)
-    for role in np.unique(codes):
-        if not np.any(codes[test] == role):
-            moved = train[codes[train] == role][:1]
-            train, test = np.setdiff1d(train, moved), np.concatenate([test, moved])
-        elif not np.any(codes[train] == role):
-            moved = test[codes[test] == role][:1]
-            train, test = np.concatenate([train, moved]), np.setdiff1d(test, moved)
-    return train, test
-
-
-def held_out_scores(
-    estimator: Any, X: Any, y: Any, cv: Any = 5, *, groups: Any = None
-) -> NDArray[np.float64]:
+def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any = 5, *, groups: Any = None) -> Floats:
     """Score every row by a clone that was fitted without the row's fold, shape (n,).
 
     What ``cross_val_predict(method="decision_function")`` does for whole labels. With partly
@@ -209,8 +185,8 @@ def held_out_scores(
     (100,)
     """
     scores = np.full(len(y), np.nan)
-    for test, values in _refits(estimator, X, y, _splits(cv, X, y, groups)):
-        scores[test] = values
+    for train, test in _splits(cv, X, y, groups):
+        scores[test] = _refit_scores(estimator, X, y, train, test)
     if np.isnan(scores).any():
         raise ValueError(
             f"cv holds {int(np.isnan(scores).sum()):,} of {len(scores):,} rows out of every test "
@@ -234,8 +210,8 @@ def cross_fit_auc(
     """AUC of any model, from rows that its refits did not see, with an interval for that.
 
     Scores of each fold are placed among its unlabelled rows (without any, among its own), so that
-    folds on different scales do not blur the AUC. The variance allows for refits
-    (by a factor of 1.3), which share rows, and for ``groups``.
+    folds on different scales do not blur the AUC. The variance allows for refits, which share
+    rows (by a factor of 1 + K / (K - 1) for K folds), and for ``groups``.
 
     Parameters
     ----------
@@ -267,33 +243,29 @@ def cross_fit_auc(
     """
     roles = read_roles(y, **label_codes)
     splits = _splits(cv, X, y, groups, **label_codes)
-    scored: list[NDArray[np.intp]] = []
-    places: list[NDArray[np.float64]] = []
+    rows = np.concatenate([test for _, test in splits])
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("The test sets of cv overlap; hold every row out at most once.")
+    places = []
     for k, (train, test) in enumerate(splits):
-        missing = {1, 0} & set(roles.codes.tolist()) - set(roles.codes[train].tolist())
-        if missing:
-            word = "positive" if 1 in missing else "negative"
-            raise ValueError(
-                f"Split {k} of cv has no {word} row to train on: every training part needs rows of "
-                "every role that is labelled."
-            )
-        if set(test.tolist()) & {int(i) for part in scored for i in part}:
-            raise ValueError("The test sets of cv overlap; hold every row out at most once.")
-        [(_, values)] = _refits(model, X, y, [(train, test)])
+        for role in ROLES[:2]:
+            if role.code in roles.codes and role.code not in roles.codes[train]:
+                raise ValueError(
+                    f"Split {k} of cv has no {role.word} row to train on: every training part "
+                    "needs rows of every role that is labelled."
+                )
+        values = _refit_scores(model, X, y, train, test, roles.positive_label)
         own = values[roles.codes[test] < 0]
         reference = np.sort(own if len(own) else values)
         left, right = (np.searchsorted(reference, values, side) for side in ("left", "right"))
-        scored.append(test)
-        places.append((left + right) / (2.0 * max(len(reference), 1)))
-    rows = np.concatenate(scored)
-    kept = rows if groups is None else np.asarray(groups)[rows]
+        places.append((left + right) / (2.0 * len(reference)))
     return auc_estimate(
         roles.take(rows),
         np.concatenate(places),
         prior,
         level=level,
-        variance_factor=_REFITS,
-        groups=None if groups is None else kept,
+        variance_factor=refit_discount(len(splits)),
+        groups=None if groups is None else np.asarray(groups)[rows],
     )
 
 
@@ -306,13 +278,12 @@ def _splits(cv: Any, X: Any, y: Any, groups: Any, **label_codes: Any) -> list[Sp
     return [(np.asarray(train), np.asarray(test)) for train, test in found]
 
 
-def _refits(
-    model: Any, X: Any, y: Any, splits: list[Split]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-    """(test rows, their scores by a clone fitted to the other rows) of each split."""
-    for train, test in splits:
-        fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
-        yield test, raw_scores(fitted, _safe_indexing(X, test))
+def _refit_scores(
+    model: Any, X: Any, y: Any, train: Indices, test: Indices, positive: Any = None
+) -> Floats:
+    """Scores of the test rows by a clone that was fitted to the others."""
+    fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
+    return raw_scores(fitted, _safe_indexing(X, test), positive)
 
 
 @dataclass(frozen=True)
@@ -328,12 +299,9 @@ class AUCScorer:
         self, estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
     ) -> float:
         roles = read_roles(y, unclear="sorted", **self.label_codes)
-        scores = check_scores(_scores_of(estimator, X, roles.positive_label), len(roles))
-        method = self.method
-        if method == "auto" and self.prior is None and roles.setting in {"PU", "NU"}:
-            method = f"{roles.setting.lower()}_raw"
+        scores = check_scores(raw_scores(estimator, X, roles.positive_label), len(roles))
         counts = ScoreCounts.from_rows(roles, scores, sample_weight)
-        return unbiased_auc(counts, self.prior, method)
+        return unbiased_auc(counts, self.prior, self.method)
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> AUCScorer:
         """Say whether ``sample_weight`` is to be passed on: scikit-learn's metadata routing."""
@@ -390,25 +358,3 @@ def make_auc_scorer(
     """
     check_method(method)
     return AUCScorer(known_prior(prior, prior_level), method, dict(label_codes))
-
-
-def _scores_of(estimator: Any, X: Any, positive_label: Any) -> Any:
-    for name in ("decision_function", "predict_proba", "predict"):
-        if hasattr(estimator, name):
-            scores = np.asarray(getattr(estimator, name)(X))
-            break
-    else:
-        raise TypeError(
-            f"{type(estimator).__name__} has no decision_function, predict_proba or predict."
-        )
-    classes = list(getattr(estimator, "classes_", []))
-    if scores.ndim == 1:
-        # a binary decision_function is high for classes_[1]
-        flipped = name == "decision_function" and len(classes) == 2 and classes[0] == positive_label
-        return -scores if flipped else scores
-    if positive_label not in classes:
-        raise ValueError(
-            f"The estimator was fitted without the positive label {positive_label!r}; it knows "
-            f"{classes}."
-        )
-    return scores[:, classes.index(positive_label)]

@@ -43,10 +43,10 @@ from pnuauc.engines import (
     as_matrix,
     count_scores,
     fit_on_source,
-    unbiased_score,
 )
 from pnuauc.estimators import AUCClassifier, AUCClassifierCV, label_codes
 from pnuauc.evaluation import AUCEstimate, auc_from_counts
+from pnuauc.evaluation.estimate import unbiased_auc
 from pnuauc.exceptions import ModelFileError
 from pnuauc.io.container import read_container, write_container
 from pnuauc.model.model import LinearScorer, read_scorer
@@ -384,7 +384,7 @@ class SparkAUCEvaluator(Evaluator, _Given, DefaultParamsReadable, DefaultParamsW
 
     def _evaluate(self, dataset: Any) -> float:
         prior, method, _ = self._question
-        return unbiased_score(self._counts(dataset), prior, method)
+        return unbiased_auc(self._counts(dataset), prior, method)
 
     @property
     def _question(self) -> tuple[Any, str, float]:
