@@ -77,7 +77,7 @@ def fit(folder: Path, n_files: int, centers: int) -> dict[str, object]:
     )
     study = fit_study(source, ColumnRoles("label"), settings)
     save_model(study.model, folder / f"model{n_files}.pnuauc")
-    auc = study.findings["auc"]["value"]
+    auc = study.findings.auc.value
     return {"visits": dict(zip(PASSES, seconds, strict=True)), "held-out AUC": auc}
 
 

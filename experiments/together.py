@@ -129,13 +129,13 @@ def run(job: Job) -> list[dict[str, Any]]:
         if method.name == "timed":
             found = timed_findings(
                 model.fit(X, rows.roles), X, rows, "day", None, FitSettings(random_state=job.seed)
-            )["auc"]
+            ).auc
         else:
             groups = rows.groups if method.name == "grouped" else None
-            found = model.fit(X, rows.roles, groups=groups).posterior_.auc()._asdict()
+            found = model.fit(X, rows.roles, groups=groups).posterior_.auc()
         truth = roc_auc_score(new["y"], model.decision_function(later))
         line = {"method": method.name, "truth": truth, "warned": ""}
-        line |= {key: found[key] for key in ("value", "low", "high")}
+        line |= {key: getattr(found, key) for key in ("value", "low", "high")}
         if job.data_set != "drifting":
             line["warned"] = int(_warned(rows, X, encoder))
         out.append(line)

@@ -165,7 +165,7 @@ def study_row(
     row = {"chances": _chances(study.model.probability(of_unlabeled), hidden)}
     row |= {"true_prior": float(hidden.mean()), "true_auc": truth, "true_se": error}
     row |= {"top_hits": int(hidden[order].sum()), "seconds": seconds}
-    return row | _stated(study.findings) | _alternatives(study)
+    return row | _stated(study.findings.to_dict()) | _alternatives(study)
 
 
 def _chances(stated: NDArray[Any] | None, hidden: NDArray[Any]) -> str:

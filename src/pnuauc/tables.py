@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pnuauc._utils.label_values import did_you_mean
 from pnuauc._utils.show import html_table
 from pnuauc.exceptions import InputError
 from pnuauc.io.sources import FileSource
-from pnuauc.io.write import new_run_id, write_text, written_by_us
+from pnuauc.io.write import write_text, written_by_us
 from pnuauc.model.files import save_model
 from pnuauc.model.model import TableModel
 from pnuauc.report import (
@@ -27,6 +28,7 @@ from pnuauc.report import (
     to_json,
     to_text,
 )
+from pnuauc.report.words import role_words
 from pnuauc.study import ColumnRoles, FitSettings, LabelCodes, Study, fit_study
 from pnuauc.study import evaluate_table as _evaluate
 
@@ -51,16 +53,19 @@ class TableFit:
 
     def __init__(self, study: Study) -> None:
         self.model: TableModel = study.model
-        self.findings = {"run": new_run_id(), **study.findings}
-        self.model.card["run"] = self.findings["run"]
+        self._found = study.findings
         self.ranker = study.ranker
         self.encoder = study.encoder
         self.held_out = study.held_out
 
+    @cached_property
+    def findings(self) -> dict[str, Any]:
+        return self._found.to_dict()
+
     @property
     def review(self) -> Any:
         """The unlabelled rows to look at next, highest score first, as a pandas frame."""
-        return need("pandas").DataFrame(review_columns(self.findings["top"]))
+        return need("pandas").DataFrame(review_columns(self._found.top))
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the report: HTML, or the bare numbers where ``path`` ends in ``.json``.
@@ -69,7 +74,7 @@ class TableFit:
         """
         where = _writable(path, overwrite)
         as_json = where.suffix == ".json"
-        write_text(where, to_json(self.findings) if as_json else to_html(self.findings))
+        write_text(where, to_json(self._found) if as_json else to_html(self._found))
         return where
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -79,23 +84,19 @@ class TableFit:
         return where
 
     def __str__(self) -> str:
-        return to_text(self.findings)
+        return to_text(self._found)
 
     def __repr__(self) -> str:
-        labels = self.findings["labels"]
-        auc = self.findings.get("auc")
-        quality = "AUC not estimated" if auc is None else f"AUC {auc['value']:.3f}"
-        return (
-            f"TableFit({labels['positive']} positive, {labels['negative']} negative, "
-            f"{labels['unlabeled']} unlabelled rows, {quality})"
-        )
+        auc = self._found.auc
+        quality = "AUC not estimated" if auc is None else f"AUC {auc.value:.3f}"
+        return f"TableFit({role_words(self._found.labels)} rows, {quality})"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, Any]] = list(summary_rows(self.findings))
-        if self.findings.get("warnings"):
-            rows.append(("Warnings", tuple(self.findings["warnings"])))
-        rows.append(("What to do next", tuple(next_steps(self.findings))))
-        return html_table(" ".join(headline(self.findings)), rows)
+        rows: list[tuple[str, Any]] = list(summary_rows(self._found))
+        if self._found.warnings:
+            rows.append(("Warnings", tuple(self._found.warnings)))
+        rows.append(("What to do next", tuple(next_steps(self._found))))
+        return html_table(" ".join(headline(self._found)), rows)
 
 
 def _writable(path: str | os.PathLike[str], overwrite: bool) -> Path:
@@ -243,7 +244,7 @@ def evaluate_table(
         method=method,
         level=level,
         groups=_names(groups),
-    )
+    ).to_dict()
 
 
 def _opened(data: Any, n_jobs: int | None = None) -> Any:

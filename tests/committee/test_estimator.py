@@ -32,6 +32,7 @@ from pnuauc.exceptions import (
 from pnuauc.labels import Roles
 from pnuauc.metrics import make_auc_scorer
 from pnuauc.study.review import top_rows
+from pnuauc.study.rows import StudyRows
 
 
 def _draws(n_p, n_n, n_levels=40):
@@ -504,17 +505,22 @@ def test_rows_to_review_with_probabilities_and_reasons(thin):
         percentile=lambda s: 10 * s, probability=probability, reasons=reasons,
     )  # fmt: skip
     roles = Roles(np.array([-1, -1, -1, 1], np.int8))
-    found = top_rows(model, sparse.csr_matrix(X) if thin else X, table, None, roles, 2)
-    assert [line[:3] for line in found["rows"]] == [[1, 3.0, 30.0], [3, 2.0, 20.0]]
-    assert found["probability"] == pytest.approx([0.3, 0.2])
+    found = top_rows(
+        model,
+        sparse.csr_matrix(X) if thin else X,
+        StudyRows(table, roles, None, np.arange(4), None),
+        2,
+    )
+    assert [line[:3] for line in found.rows] == [[1, 3.0, 30.0], [3, 2.0, 20.0]]
+    assert found.probability == pytest.approx([0.3, 0.2])
     if thin:
-        assert found["columns"] == ["feature 1", "feature 2"]
-        assert found["cells"] == [["3", "0"], ["2", "5"]]
-        assert found["reasons"] == ["feature 1 = 7 (+0.5)"] * 2
+        assert found.columns == ["feature 1", "feature 2"]
+        assert found.cells == [["3", "0"], ["2", "5"]]
+        assert found.reasons == ["feature 1 = 7 (+0.5)"] * 2
     else:
-        assert found["cells"] == [["3", "p"], ["2", "r"]]
-        assert found["reasons"] == ["b = p (+0.5)", "b = r (+0.5)"]
-    assert found["n_columns"] == 2
+        assert found.cells == [["3", "p"], ["2", "r"]]
+        assert found.reasons == ["b = p (+0.5)", "b = r (+0.5)"]
+    assert found.n_columns == 2
 
 
 BOTH = ("blas", "openmp")

@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from pnuauc import AutoAUCClassifier
 from pnuauc.io import load_model, save_model
 from pnuauc.report import to_html
+from pnuauc.study import ColumnRoles, FitSettings, fit_study
 from pnuauc.tables import fit_table
 
 COMMON = [f"{a}{b}" for a in ("an", "be", "co", "di", "en") for b in ("lor", "mat", "nis", "pol")]
@@ -135,7 +136,8 @@ def test_a_model_of_a_table_with_text_is_stored_and_scores_alike(tmp_path):
     save_model(found.model, path)
     again = load_model(path)
     np.testing.assert_array_equal(again.score(frame), found.model.score(frame))
-    top = found.findings["top"]
-    assert any("note: " in reasons for reasons in top["reasons"])
-    top["cells"][0][0], top["marks"][0] = "<b> Refunded, REFUND", ["refund", "退款"]
-    assert "&lt;b&gt; Refunded, <mark>REFUND</mark>" in to_html(found.findings)
+    assert any("note: " in reasons for reasons in found.findings["top"]["reasons"])
+    study = fit_study(table, ColumnRoles("label"), FitSettings(importance=False, comparisons=False))
+    top = study.findings.top
+    top.cells[0][0], top.marks[0] = "<b> Refunded, REFUND", ["refund", "退款"]
+    assert "&lt;b&gt; Refunded, <mark>REFUND</mark>" in to_html(study.findings)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from pnuauc import ClassPrior, compare_auc
+from pnuauc import ClassPrior, compare_auc, evaluate_table
 from pnuauc.core.ranks import moments_of, raw_to_auc
 from pnuauc.evaluation.compare import LabeledPairs, compare_counted, holm
 from pnuauc.evaluation.conditional import (
@@ -18,9 +18,6 @@ from pnuauc.evaluation.conditional import (
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import ScoreCounts, auc_estimate
-from pnuauc.study import (
-    evaluate_table,
-)
 from tests.conftest import gaussian_scores, wins
 
 

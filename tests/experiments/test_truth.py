@@ -59,8 +59,8 @@ def test_the_top_speaks_of_the_rows_asked_for():
     for top in (7, 20):
         chosen = FitSettings(n_centers=40, importance=False, top=top, prior=float(hidden.mean()))
         found = fit_study(table, ColumnRoles("y"), chosen).findings
-        assert found["review"]["k"] == top
-        assert f"the {top} unlabelled rows" in words.review_words(found)
+        assert found.review.k == top
+        assert f"the {top} unlabelled rows" in " ".join(words.headline(found))
 
 
 def test_rows_of_the_top_are_as_likely_as_their_number_says():
@@ -68,8 +68,8 @@ def test_rows_of_the_top_are_as_likely_as_their_number_says():
     table, _, _, _ = rare_table(20, 40, 400, 0.1)
     chosen = FitSettings(importance=False, comparisons=False, prior=0.1)
     study = fit_study(table, ColumnRoles("y"), chosen)
-    top, review = study.findings["top"], study.findings["review"]
-    assert sum(top["probability"]) == pytest.approx(review["expected"]["value"], abs=0.3)
+    top, review = study.findings.top, study.findings.review
+    assert sum(top.probability) == pytest.approx(review.expected.value, abs=0.3)
     rows = study.encoder.transform(table)
     chances = study.ranker.predict_proba(rows)[:, 1]
     np.testing.assert_allclose(study.model.probability(study.model.score(table))[:, 0], chances)

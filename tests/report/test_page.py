@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -21,7 +22,7 @@ from pnuauc.report import (
     to_json,
     to_text,
 )
-from pnuauc.study import ColumnRoles, FitSettings, fit_study, make_payments
+from pnuauc.study import ColumnRoles, Findings, FitSettings, fit_study, make_payments
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -147,12 +148,14 @@ def test_contrast_of_both_schemes(findings):
 
 def test_numbers_of_html_and_json_and_text_agree(findings):
     parsed = json.loads(to_json(findings))
-    assert parsed["auc"]["value"] == pytest.approx(findings["auc"]["value"])
+    assert parsed["auc"]["value"] == pytest.approx(findings.auc.value)
     for value in (f"{parsed['auc']['value']:.3f}", f"{100 * parsed['prior']['value']:.1f}%"):
         assert value in to_html(findings)
         assert value in to_text(findings)
     # JSON in, the same page out: the dict is all the page is made of
-    assert to_html(parsed) == to_html(findings)
+    again = Findings.from_dict(parsed)
+    assert to_html(again) == to_html(findings)
+    assert to_json(again) == to_json(findings)
 
 
 def test_sentences_stand_apart(findings):
@@ -174,30 +177,37 @@ def test_the_answer_comes_first_then_the_rows_then_how_good(findings):
 
 
 def test_review_rows_as_csv_hold_all_columns_and_no_formulas(findings):
-    top = {**findings["top"], "cells": [list(cells) for cells in findings["top"]["cells"]]}
-    top["cells"][0][0] = "=HYPERLINK(1)"
-    top["cells"][1][0] = "-3.5"
+    top = copy.deepcopy(findings.top)
+    top.cells[0][0] = "=HYPERLINK(1)"
+    top.cells[1][0] = "-3.5"
     rows = list(csv.reader(io.StringIO(review_csv(top))))
     assert rows[0][:4] == ["row", "payment_id", "score", "percentile"]
-    assert rows[0][-len(top["columns"]) :] == top["columns"]
-    assert [row[1] for row in rows[1:]] == [line[1] for line in top["rows"]]
-    first = rows[0].index(top["columns"][0])
+    assert rows[0][-len(top.columns) :] == top.columns
+    assert [row[1] for row in rows[1:]] == [line[1] for line in top.rows]
+    first = rows[0].index(top.columns[0])
     assert [rows[1][first], rows[2][first]] == ["'=HYPERLINK(1)", "-3.5"]
-    assert ("probability" in rows[0]) == bool(top.get("probability"))
-    chances = dict.fromkeys(CHANCE_COLUMNS, [0.5] * len(top["rows"]))
-    header = review_csv({**top, **chances}).splitlines()[0]
+    assert ("probability" in rows[0]) == bool(top.probability)
+    for name in CHANCE_COLUMNS:
+        setattr(top, name, [0.5] * len(top.rows))
+    header = review_csv(top).splitlines()[0]
     assert "percentile,probability,probability_low,probability_high,reason" in header
+
+
+def changed(findings, **values):
+    other = copy.copy(findings)
+    vars(other).update(values)
+    return other
 
 
 def test_what_to_do_next_follows_from_the_findings(findings):
     files = {"model": "/a/m.pnuauc", "review": "/a/m.review.csv"}
-    steps = next_steps({**findings, "files": files})
+    steps = next_steps(changed(findings, files=files))
     assert "(m.review.csv)" in steps[0]
     assert "pnuauc score m.pnuauc NEW.csv" in steps[-1]
     assert not any("leak" in step for step in steps)
-    leaky = next_steps({**findings, "leaks": ["Column 'x' tells the label."]})
+    leaky = next_steps(changed(findings, leaks=["Column 'x' tells the label."]))
     assert "leak" in leaky[0]
-    unknown = next_steps({**findings, "prior": None, "review": None})
+    unknown = next_steps(changed(findings, prior=None, review=None))
     assert any("drawn at random" in step for step in unknown)
     assert "cannot be estimated" in unknown[-1]
     for step in [*steps, *leaky, *unknown]:

@@ -6,15 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pnuauc import evaluate_table
 from pnuauc.evaluation.compare import holm
 from pnuauc.labels import read_roles
 from pnuauc.metrics import auc_estimate, compare_auc
-from pnuauc.study import (
-    evaluate as _evaluate,
-)
-from pnuauc.study import (
-    evaluate_table,
-)
+from pnuauc.study import evaluate as _evaluate
 from tests.conftest import gaussian_scores, wins
 
 

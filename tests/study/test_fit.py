@@ -23,6 +23,7 @@ from pnuauc.study import (
 )
 from pnuauc.study import fit as study_fit
 from pnuauc.study.review import top_rows
+from pnuauc.study.rows import StudyRows
 
 
 def stacked(times, seed=0, n=110):
@@ -41,20 +42,18 @@ def test_a_stacked_table_reads_no_better_than_it_is():
     once, fresh, truth = stacked(1)
     study = fit_study(stacked(4)[0], ColumnRoles("y"), settings)
     alone = fit_study(once, ColumnRoles("y"), settings)
-    copies, auc = study.findings["copies"], study.findings["auc"]
+    copies, auc = study.findings.copies, study.findings.auc
     assert copies["identical"] == 440
-    assert any("count as" in note for note in auc["notes"])
-    assert alone.findings["copies"]["identical"] == 0
+    assert any("count as" in note for note in auc.notes)
+    assert alone.findings.copies["identical"] == 0
     scores = study.ranker.decision_function(
         study.encoder.transform(pa.table({f"x{j}": fresh[:, j] for j in range(6)}))
     )
     wins = (scores[truth][:, None] > scores[~truth]).mean()
-    assert auc["low"] <= wins <= auc["high"]
-    assert auc["value"] < 0.8
+    assert auc.low <= wins <= auc.high
+    assert auc.value < 0.8
     # four copies of a row are no more information than one
-    assert auc["high"] - auc["low"] > 0.8 * (
-        alone.findings["auc"]["high"] - alone.findings["auc"]["low"]
-    )
+    assert auc.high - auc.low > 0.8 * (alone.findings.auc.high - alone.findings.auc.low)
 
 
 def test_percentiles_are_places_among_the_unlabelled_rows():
@@ -66,7 +65,7 @@ def test_percentiles_are_places_among_the_unlabelled_rows():
     settings = FitSettings(prior=0.2, n_centers=10, folds=2, top=5, importance=False)
     study = fit_study(table, ColumnRoles("y"), settings)
     scores = study.model.score(table)
-    header, rows = study.findings["top"]["header"], study.findings["top"]["rows"]
+    header, rows = study.findings.top.header, study.findings.top.rows
     assert len(rows) == 5
     for row in rows:
         line = dict(zip(header, row))
@@ -79,8 +78,10 @@ def test_percentiles_are_places_among_the_unlabelled_rows():
     assert max(row[header.index("percentile")] for row in rows) > 99
     features = table.drop_columns(["y"])
     X = study.model.encoder.transform(features)
-    single = top_rows(study.model, X, features, None, read_roles(y), 1)
-    assert [row[0] for row in single["rows"]] == [rows[0][0]]
+    single = top_rows(
+        study.model, X, StudyRows(features, read_roles(y), None, np.arange(160), None), 1
+    )
+    assert [row[0] for row in single.rows] == [rows[0][0]]
 
 
 def test_scores_of_the_fit_are_those_of_the_model_that_is_kept():
@@ -92,10 +93,10 @@ def test_scores_of_the_fit_are_those_of_the_model_that_is_kept():
     settings = FitSettings(top=6, importance=False, comparisons=False)
     study = fit_study(table, ColumnRoles("y"), settings)
     scores = study.model.score(table)[40:]
-    model, top = study.model, study.findings["top"]
+    model, top = study.model, study.findings.top
     expected = np.quantile(scores, np.linspace(0, 1, len(model.quantiles)))
     assert model.quantiles == pytest.approx(expected, abs=1e-9)
-    assert [row[1] for row in top["rows"]] == pytest.approx(np.sort(scores)[::-1][:6], abs=1e-9)
+    assert [row[1] for row in top.rows] == pytest.approx(np.sort(scores)[::-1][:6], abs=1e-9)
 
 
 def labelled(values):
@@ -174,11 +175,11 @@ def test_other_data_give_whole_pages_too(setting):
     checked(html)
     assert to_text(findings)
     if setting == "few":
-        assert findings["auc"] is None
+        assert findings.auc is None
         assert "at least 3 different rows" in html
     else:
-        assert findings["auc"]["low"] <= findings["auc"]["value"] <= findings["auc"]["high"]
-        assert (findings["prior"] is None) == (setting == "PN")
+        assert findings.auc.low <= findings.auc.value <= findings.auc.high
+        assert (findings.prior is None) == (setting == "PN")
 
 
 def noise_table(n=260, labelled=100, n_columns=6, seed=0):
@@ -222,10 +223,10 @@ def test_importance_finds_the_column_that_matters():
         }
     )
     settings = FitSettings(prior=0.4, n_centers=20, folds=3)
-    columns = fit_study(table, ColumnRoles("y"), settings).findings["importance"]["columns"]
-    assert columns[0]["column"] == "signal"
-    assert columns[0]["drop"] > 0.2
-    assert abs(columns[1]["drop"]) < 0.06
+    columns = fit_study(table, ColumnRoles("y"), settings).findings.importance.columns
+    assert columns[0].column == "signal"
+    assert columns[0].drop > 0.2
+    assert abs(columns[1].drop) < 0.06
 
 
 def test_rows_to_review_come_with_reasons_columns_and_ids_as_they_are():
@@ -240,10 +241,10 @@ def test_rows_to_review_come_with_reasons_columns_and_ids_as_they_are():
         }
     )
     settings = FitSettings(prior=0.4, n_centers=20, folds=3, top=5)
-    top = fit_study(table, ColumnRoles("y", ids=("id",)), settings).findings["top"]
-    assert top["ids"] == ["id"]
-    assert top["columns"] == ["noise", "signal"]
-    for line, cells, reason in zip(top["rows"], top["cells"], top["reasons"], strict=True):
+    top = fit_study(table, ColumnRoles("y", ids=("id",)), settings).findings.top
+    assert top.ids == ["id"]
+    assert top.columns == ["noise", "signal"]
+    for line, cells, reason in zip(top.rows, top.cells, top.reasons, strict=True):
         assert line[1] == f"{line[0] - 1:08d}"
         assert cells[1] == f"{table.column('signal')[line[0] - 1].as_py():.6g}"
         assert f"signal = {cells[1]}" in reason
@@ -256,7 +257,7 @@ def test_model_card_and_findings_are_reproducible():
     settings = FitSettings(n_centers=10, folds=2)
     first, second = (fit_study(table, roles, settings) for _ in range(2))
     for key in ("auc", "prior", "importance", "unlabeled_effect", "top"):
-        assert first.findings[key] == second.findings[key]
+        assert getattr(first.findings, key) == getattr(second.findings, key)
     np.testing.assert_array_equal(first.model.scorer.coef, second.model.scorer.coef)
 
 
@@ -267,7 +268,7 @@ def test_order_of_rows_does_not_matter_to_the_prior():
     for data in (table, shuffled):
         settings = FitSettings(n_centers=10, folds=2, importance=False)
         roles = ColumnRoles("is_fraud", ids=("payment_id",))
-        found.append(fit_study(data, roles, settings).findings["prior"])
+        found.append(fit_study(data, roles, settings).findings.prior)
     # folds are drawn by row number, so it is another draw, well within the error
     assert abs(found[0]["value"] - found[1]["value"]) < 0.5 * found[0]["std_error"]
 
@@ -279,9 +280,9 @@ def test_top_rows_are_the_highest_unlabelled_scores():
     scores = study.model.score(table)
     unlabeled = [i for i, v in enumerate(table.column("is_fraud").to_pylist()) if v is None]
     expected = sorted(unlabeled, key=lambda i: -scores[i])[:7]
-    assert [row[0] - 1 for row in study.findings["top"]["rows"]] == expected
+    assert [row[0] - 1 for row in study.findings.top.rows] == expected
     ids = table.column("payment_id").to_pylist()
-    assert [row[1] for row in study.findings["top"]["rows"]] == [ids[i] for i in expected]
+    assert [row[1] for row in study.findings.top.rows] == [ids[i] for i in expected]
 
 
 def test_beliefs_that_nothing_would_use():
@@ -305,11 +306,11 @@ def test_two_rows_of_a_class_cannot_be_held_back():
     settings = FitSettings(prior=0.2, n_centers=4, model="paper", importance=False)
     study = fit_study(small_table(2, 20, 40), ColumnRoles("y"), settings)
     assert study.evidence is None
-    assert study.findings["auc"] is None
-    assert "at least 3 different rows" in study.findings["auc_reason"]
-    assert "rivals" not in study.findings
+    assert study.findings.auc is None
+    assert "at least 3 different rows" in study.findings.auc_reason
+    assert "rivals" not in study.findings.to_dict()
     card = study.model.card
-    assert card["auc_reason"] == study.findings["auc_reason"]
+    assert card["auc_reason"] == study.findings.auc_reason
     assert (card["label"], card["ids"]) == ("y", [])
     assert "top" not in card
 
@@ -353,9 +354,9 @@ def test_threshold_and_best_rows_of_a_draw_come_from_all_rows():
     assert study.model.threshold == pytest.approx(ranker.threshold_)
     np.testing.assert_allclose(ranker.decision_function(study.encoder.transform(unlabeled)), scores)
     best = np.argsort(-scores)[:3]
-    top = study.findings["top"]
-    assert [line[:2] for line in top["rows"]] == [[21 + i, f"r{20 + i}"] for i in best]
-    assert [line[2] for line in top["rows"]] == pytest.approx(scores[best].tolist())
+    top = study.findings.top
+    assert [line[:2] for line in top.rows] == [[21 + i, f"r{20 + i}"] for i in best]
+    assert [line[2] for line in top.rows] == pytest.approx(scores[best].tolist())
 
 
 def test_the_time_of_a_fit_is_between_its_begin_and_its_end(monkeypatch):
@@ -363,8 +364,8 @@ def test_the_time_of_a_fit_is_between_its_begin_and_its_end(monkeypatch):
     clock = SimpleNamespace(perf_counter=lambda: next(readings))
     monkeypatch.setattr(study_fit, "time", clock)
     study = fit_study(a_table(), COLUMNS, FitSettings(**SHORT))
-    assert study.findings["seconds"] == 12.3
-    assert study.model.card["table"] == study.findings["table"]
+    assert study.findings.seconds == 12.3
+    assert study.model.card["table"] == study.findings.table.to_dict()
 
 
 @pytest.mark.parametrize("folds", [2, 5])
@@ -381,14 +382,14 @@ def test_three_different_rows_of_a_class_can_be_held_back(groups, n_folds, folds
     table = table.take(pa.array(np.r_[first, n_p : table.num_rows]))
     study = fit_study(table, ColumnRoles("y"), FitSettings(**{**SHORT, "folds": folds}))
     if n_folds is None:
-        assert study.evidence is study.findings["auc"] is None
-        assert "at least 3 different rows" in study.findings["auc_reason"]
+        assert study.evidence is study.findings.auc is None
+        assert "at least 3 different rows" in study.findings.auc_reason
     else:
         held = study.evidence.held_out
         assert held.n_folds == n_folds[folds == 5]
         for k in range(held.n_folds):
             assert 0 < np.sum(held.codes[held.fold == k] == 1) <= n_p - 1
-        assert study.findings["auc"]["low"] <= study.findings["auc"]["value"]
+        assert study.findings.auc.low <= study.findings.auc.value
 
 
 def test_sparse_rows_are_fitted_as_they_are():
@@ -399,9 +400,9 @@ def test_sparse_rows_are_fitted_as_they_are():
     study = fit_study((X, labels), ColumnRoles("y"), settings)
     scores = study.model.score(X)
     best = 20 + np.argsort(-scores[20:])[:3]
-    assert [line[0] - 1 for line in study.findings["top"]["rows"]] == best.tolist()
-    assert study.findings["table"]["kinds"] == {"sparse feature": 8}
-    assert study.findings["leaks"] == []
+    assert [line[0] - 1 for line in study.findings.top.rows] == best.tolist()
+    assert study.findings.table.kinds == {"sparse feature": 8}
+    assert study.findings.leaks == []
     encoded = study.encoder.transform(X)
     np.testing.assert_allclose(study.ranker.decision_function(encoded), scores)
 
@@ -409,7 +410,7 @@ def test_sparse_rows_are_fitted_as_they_are():
 def test_a_column_that_knows_the_label_is_told_first():
     known = pa.array([1.0] * 8 + [0.0] * 52)
     findings = fit_study(a_table(k=known), COLUMNS, FitSettings(**SHORT)).findings
-    assert len(findings["leaks"]) >= 1
-    assert "Column 'k' separates" in findings["leaks"][0]
-    assert findings["warnings"][: len(findings["leaks"])] == findings["leaks"]
-    assert fit_study(a_table(), COLUMNS, FitSettings(**SHORT)).findings["leaks"] == []
+    assert len(findings.leaks) >= 1
+    assert "Column 'k' separates" in findings.leaks[0]
+    assert findings.warnings[: len(findings.leaks)] == findings.leaks
+    assert fit_study(a_table(), COLUMNS, FitSettings(**SHORT)).findings.leaks == []

@@ -88,7 +88,7 @@ def test_a_fit_is_the_same_however_the_table_is_cut(frame, settings, tmp_path, m
     scores = [study.model.score(frame) for study in studies]
     for study, score in zip(studies[1:], scores[1:]):
         np.testing.assert_allclose(score, scores[0], rtol=1e-9, atol=1e-9)
-        first, other = studies[0].findings, study.findings
+        first, other = studies[0].findings.to_dict(), study.findings.to_dict()
         assert [c["name"] for c in other["table"]["columns"]] == ["size", "weight", "shop"]
         assert other["labels"] == first["labels"]
         assert other["auc"]["value"] == pytest.approx(first["auc"]["value"], rel=1e-9)
@@ -216,7 +216,7 @@ def test_evaluation_is_the_same_however_the_table_is_cut(prior, tmp_path):
     pq.write_table(table.slice(10, 3000), tmp_path / "1.parquet", row_group_size=97)
     pq.write_table(table.slice(3010), tmp_path / "2.parquet")
     whole = evaluate_table(frame, "label", ["s", "t"], prior=prior)
-    files = evaluate_source(FileSource.open([tmp_path]), "label", ["s", "t"], prior=prior)
+    files = evaluate_source(FileSource.open([tmp_path]), "label", ["s", "t"], prior=prior).to_dict()
     assert json.dumps(files["labels"]) == json.dumps(whole["labels"])
     for name in "st":
         assert files["scores"][name]["auc"]["value"] == pytest.approx(

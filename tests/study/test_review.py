@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from pnuauc.labels import Roles, read_roles
 from pnuauc.study.review import top_rows
+from pnuauc.study.rows import StudyRows
 from tests.conftest import roles_of
 
 
 def test_no_rows_to_review_without_unlabelled_ones():
-    roles = read_roles([1, 1, 0, 0])
-    assert top_rows(None, None, None, None, roles, 5)["rows"] == []
-    some = read_roles([1, 0, None])
-    assert top_rows(None, None, None, None, some, 0)["rows"] == []
+    for labels, n_top in (([1, 1, 0, 0], 5), ([1, 0, None], 0)):
+        rows = StudyRows(None, read_roles(labels), None, np.arange(4), None)
+        assert top_rows(None, None, rows, n_top).rows == []
 
 
 def test_rows_to_review_that_tie_come_in_the_order_of_the_table():
@@ -28,17 +28,21 @@ def test_rows_to_review_that_tie_come_in_the_order_of_the_table():
         reasons=lambda X, *more: [[] for _ in X],
     )  # fmt: skip
     roles = roles_of(50, 0, 450)
-    found = top_rows(model, scores[:, None], table, None, roles, 200)
+    found = top_rows(
+        model, scores[:, None], StudyRows(table, roles, None, np.arange(500), None), 200
+    )
     expected = sorted(range(50, 500), key=lambda i: (-scores[i], i))[:200]
-    assert [line[0] for line in found["rows"]] == [i + 1 for i in expected]
-    numbered = top_rows(model, scores[:, None], table, None, roles, 3, numbers=np.arange(500) * 7)
-    assert [line[0] for line in numbered["rows"]] == [7 * i + 1 for i in expected[:3]]
-    assert found["header"] == ["row", "score", "percentile", "s"]
-    assert found["cells"][0] == [f"{scores[expected[0]]:.6g}"]
-    assert (found["probability"], found["n_columns"]) == (None, 1)
+    assert [line[0] for line in found.rows] == [i + 1 for i in expected]
+    numbered = top_rows(
+        model, scores[:, None], StudyRows(table, roles, None, np.arange(500) * 7, None), 3
+    )
+    assert [line[0] for line in numbered.rows] == [7 * i + 1 for i in expected[:3]]
+    assert found.header == ["row", "score", "percentile", "s"]
+    assert found.cells[0] == [f"{scores[expected[0]]:.6g}"]
+    assert (found.probability, found.n_columns) == (None, 1)
 
 
-def reviewed(n_columns=250, n_rows=30, n_top=4, important=None, **options):
+def reviewed(n_columns=250, n_rows=30, n_top=4, important=None, every=1):
     """(findings, columns that were tried as reasons, X)."""
     X = np.random.default_rng(5).normal(size=(n_rows, n_columns))
     table = pa.table({f"c{j}": X[:, j] for j in range(n_columns)})
@@ -56,7 +60,13 @@ def reviewed(n_columns=250, n_rows=30, n_top=4, important=None, **options):
         reasons=reasons, probability=lambda s: None,
     )  # fmt: skip
     codes = np.where(np.arange(n_rows) % 3 == 0, 1, -1).astype(np.int8)
-    found = top_rows(model, X, table, None, Roles(codes), n_top, important, **options)
+    found = top_rows(
+        model,
+        X,
+        StudyRows(table, Roles(codes), None, every * np.arange(n_rows), None),
+        n_top,
+        important,
+    )
     return found, tried, X, codes
 
 
@@ -64,22 +74,21 @@ def test_columns_of_a_row_to_review():
     """Six beside the score, 200 on demand, 60 tried as reasons."""
     found, tried, X, codes = reviewed()
     names = [f"c{j}" for j in range(250)]
-    assert found["header"] == ["row", "score", "percentile", *names[:6]]
-    assert (found["columns"], found["n_columns"]) == (names[:200], 250)
+    assert found.header == ["row", "score", "percentile", *names[:6]]
+    assert (found.columns, found.n_columns) == (names[:200], 250)
     assert tried == [(4, 60, names[:60])]
     best = [i for i in np.argsort(-X[:, 0]) if codes[i] == -1][:4]
-    for line, cells, i in zip(found["rows"], found["cells"], best, strict=True):
+    for line, cells, i in zip(found.rows, found.cells, best, strict=True):
         assert line == [i + 1, X[i, 0], 10 * X[i, 0], *X[i, :6]]
         assert len(cells) == 200
     assert reviewed(important=names[9::-1])[1] == [(4, 10, names[9::-1])]
-    numbers = np.arange(30) * 7
-    moved = reviewed(numbers=numbers)[0]
-    assert [line[0] for line in moved["rows"]] == [7 * i + 1 for i in best]
-    assert reviewed(n_top=0)[0]["rows"] == []
-    assert len(reviewed(n_top=1)[0]["rows"]) == 1
+    moved = reviewed(every=7)[0]
+    assert [line[0] for line in moved.rows] == [7 * i + 1 for i in best]
+    assert reviewed(n_top=0)[0].rows == []
+    assert len(reviewed(n_top=1)[0].rows) == 1
 
 
 def test_many_rows_are_scored_in_parts():
     found, _, X, codes = reviewed(2, 150_000, 3)
     best = [i for i in np.argsort(-X[:, 0])[:20] if codes[i] == -1][:3]
-    assert [line[0] - 1 for line in found["rows"]] == best
+    assert [line[0] - 1 for line in found.rows] == best

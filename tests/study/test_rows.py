@@ -81,7 +81,9 @@ def rows(n_negative, seed=0):
 
 def test_evaluate_reads_codes_and_several_columns():
     table = pa.table({"s": [3.0, 2.0, 1.0, 0.5], "y": ["good", "good", "bad", "bad"]})
-    found = evaluate_table(table, "y", ["s"], codes=LabelCodes(positive=["good"], negative=["bad"]))
+    found = evaluate_table(
+        table, "y", ["s"], codes=LabelCodes(positive=["good"], negative=["bad"])
+    ).to_dict()
     assert found["scores"]["s"]["auc"]["value"] == 1.0
 
 

@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -30,6 +30,9 @@ from pnuauc.exceptions import (
     PriorNotIdentifiedError,
     ReadingWarning,
 )
+
+if TYPE_CHECKING:
+    from pnuauc.study import Evaluation, Findings
 
 __all__ = [
     "Voice",
@@ -84,26 +87,28 @@ def _with_own_example(hint: str, text: str) -> str:
     return f"Use {option} {first} or {option} {second}."
 
 
-def hints_for(findings: dict[str, Any]) -> list[str]:
+def hints_for(found: Findings | Evaluation) -> list[str]:
     """The options that answer what is doubtful in the findings of a fit or an evaluation."""
     topics = []
-    if announced := findings["labels"].get("announcement"):
+    if announced := found.labels.announcement:
         topics.append("zeros" if announced.startswith("Every row is labelled") else "labels")
-    if (findings.get("prior") or {}).get("doubt"):
+    if found.prior and found.prior.doubt:
         topics.append("prior")
-    if findings.get("labels_look_random") and not (findings.get("settings") or {}).get("sampling"):
-        topics.append("sampling")
-    if findings.get("leaks"):
-        topics.append("drop")
-    found = findings.get("groups")
-    if findings.get("suspected") or (found and found["columns"] == findings["table"]["ids"]):
-        topics.append("groups")
-    drawn = (findings.get("settings") or {}).get("max_unlabeled", "all")
-    if drawn != "all" and findings["labels"]["unlabeled"] > drawn:
-        topics.append("max_unlabeled")
-    columns = (findings.get("table") or {}).get("columns", [])
-    if any(column.get("form") not in {None, "", "ymd"} for column in columns):
-        topics.append("cells")
+    from pnuauc.study import Findings
+
+    if isinstance(found, Findings):
+        settings, groups, table = found.settings, found.groups, found.table
+        if found.labels_look_random and not settings["sampling"]:
+            topics.append("sampling")
+        if found.leaks:
+            topics.append("drop")
+        if found.suspected or (groups and groups.columns == table.ids):
+            topics.append("groups")
+        drawn = settings["max_unlabeled"]
+        if drawn != "all" and found.labels.unlabeled > drawn:
+            topics.append("max_unlabeled")
+        if any(column.form not in {"", "ymd"} for column in table.columns):
+            topics.append("cells")
     return [_HINTS[topic] for topic in topics]
 
 

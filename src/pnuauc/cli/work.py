@@ -40,7 +40,6 @@ from pnuauc.io.write import (
     SIGN,
     as_utf8,
     atomic_file,
-    new_run_id,
     run_id_of,
     write_text,
     written_by_us,
@@ -55,6 +54,8 @@ from pnuauc.study import (
     FIT_STAGES,
     SAMPLE_ROWS,
     ColumnRoles,
+    Evaluation,
+    Findings,
     FitSettings,
     LabelCodes,
     check_belief,
@@ -66,6 +67,7 @@ from pnuauc.study import (
     prior_findings,
     study_rows,
 )
+from pnuauc.study.findings import ColumnComparison, PriorFinding, ScoreFinding
 
 __all__ = [
     "evaluate_file",
@@ -94,7 +96,7 @@ def fit_file(
     report: Path | None = None,
     overwrite: bool = False,
     engine: Engine | None = None,
-) -> dict[str, Any]:
+) -> Findings:
     """``pnuauc fit``; gives the findings to callers that go on from here."""
     given = given_tables(table, reading)
     model_path = output or given.beside(MODEL_ENDING)
@@ -127,17 +129,15 @@ def fit_file(
             nullcontext() if settings.estimator is None else redirect_stdout(io.StringIO()),
         ):
             study = fit_study(data, columns, settings, name=given.name, command=command)
-    # first, where a reader of the file's beginning finds it
-    findings = {"run": new_run_id(), **study.findings}
-    study.model.card["run"] = findings["run"]
+    findings = study.findings
     names = ("report", "numbers", "review", "held_out", "model")
-    findings["files"] = dict(zip(names, map(str, outputs), strict=False))
+    findings.files = dict(zip(names, map(str, outputs), strict=False))
     with written_together(outputs, recheck=check) as files:
         report_file, numbers_file, review_file, held_file = files[:4]
         report_file.write(as_utf8(to_html(findings)))
         numbers_file.write(as_utf8(to_json(findings)))
-        review_file.write(as_utf8(review_csv(findings["top"], findings["run"])))
-        signed = [findings["run"]] * study.held_out.num_rows
+        review_file.write(as_utf8(review_csv(findings.top, findings.run)))
+        signed = [findings.run] * study.held_out.num_rows
         held = study.held_out.append_column(RUN_COLUMN, [need("pyarrow").array(signed, "string")])
         need("pyarrow.csv").write_csv(held, held_file)
         for model_file in files[4:]:
@@ -146,26 +146,26 @@ def fit_file(
     return findings
 
 
-def _tell_fit(voice: Voice, findings: dict[str, Any]) -> None:
-    files = findings["files"]
+def _tell_fit(voice: Voice, findings: Findings) -> None:
+    files = findings.files or {}
     for sentence in headline(findings):
         voice.say(sentence, style="bold")
     voice.say()
     voice.rows(summary_rows(findings))
-    voice.remark(*findings["warnings"], *hints_for(findings), *findings["table"]["notes"])
+    voice.remark(*findings.warnings, *hints_for(findings), *findings.table.notes)
     voice.say()
     voice.rows(
         [
             *([("Model", files["model"])] if "model" in files else []),
             ("Report", f"{files['report']} (open it in a browser)"),
             ("Held-out scores", files["held_out"]),
-            ("To review", f"{files['review']} ({len(findings['top']['rows'])} rows)"),
+            ("To review", f"{files['review']} ({len(findings.top.rows)} rows)"),
         ]
     )
     voice.say("\nWhat to do next", style="bold")
     for i, step in enumerate(next_steps(findings), 1):
         voice.say(f"{i}. {step}")
-    voice.data(findings)
+    voice.data(findings.to_dict())
 
 
 def evaluate_file(
@@ -178,7 +178,7 @@ def evaluate_file(
     engine: Engine | None = None,
     ids: Sequence[str] = (),
     **settings: Any,
-) -> dict[str, Any]:
+) -> Evaluation:
     """``pnuauc evaluate``, with the settings of :func:`evaluate_table`."""
     given = given_tables(table, reading)
     with ExitStack() as stack:
@@ -191,18 +191,17 @@ def evaluate_file(
         if isinstance(data, tuple):
             raise InputError(f"'{given.first}' is a LIBSVM file, which has no score columns.")
         found = evaluate_table(data, label, scores, **settings)
-    voice.remark(*found["warnings"], *hints_for(found))
-    voice.say(f"{role_words(found['labels'])} rows.")
-    if found["prior"]:
-        p = found["prior"]
+    voice.remark(*found.warnings, *hints_for(found))
+    voice.say(f"{role_words(found.labels)} rows.")
+    if p := found.prior:
         voice.say(
-            f"Share of positives among the unlabelled: {percent(p['value'])} ({percents(p)}), "
-            f"{p['source']}."
+            f"Share of positives among the unlabelled: {percent(p.value)} ({percents(p)}), "
+            f"{p.source}."
         )
-    for name, result in found["scores"].items():
+    for name, result in found.scores.items():
         _tell_scores(voice, name, result)
-    _tell_comparisons(voice, found["comparisons"])
-    voice.data(found)
+    _tell_comparisons(voice, found.comparisons)
+    voice.data(found.to_dict())
     return found
 
 
@@ -244,41 +243,41 @@ def _score_columns(table: Any, names: Sequence[str], label: str) -> list[str]:
     return [n for n in names if n != label and is_number(as_typed(table.column(n)).type)]
 
 
-def _tell_scores(voice: Voice, name: str, result: dict[str, Any]) -> None:
-    if result["auc"]:
-        voice.say(f"AUC of '{name}': {interval(result['auc'])}", style="bold")
+def _tell_scores(voice: Voice, name: str, result: ScoreFinding) -> None:
+    if result.auc:
+        voice.say(f"AUC of '{name}': {interval(result.auc)}", style="bold")
     else:
         voice.say(
             f"The AUC of '{name}' depends on the share of positives among the unlabelled rows; "
             "give it (--prior 0.1), have it estimated (--prior auto), or read it off here:",
             style="bold",
         )
-        curve = result["sensitivity"]
-        keys = ("priors", "value", "low", "high")
-        rows = [[f"{v:.4g}" for v in row] for row in zip(*(curve[k] for k in keys), strict=True)]
+        curve = result.sensitivity
+        lines = zip(curve.priors, curve.value, curve.low, curve.high, strict=True)
+        rows = [[f"{v:.4g}" for v in line] for line in lines]
         voice.table(["prior", "AUC", "low", "high"], rows)
     rows = [
-        [key, *(f"{e[k]:.4f}" for k in ("value", "std_error", "low", "high"))]
-        for key, e in result["methods"].items()
-        if not key.endswith("_raw") or not result["auc"] or result["auc"]["method"] == key
+        [key, *(f"{v:.4f}" for v in (e.value, e.std_error, e.low, e.high))]
+        for key, e in result.methods.items()
+        if not key.endswith("_raw") or not result.auc or result.auc.method == key
     ]
     if len(rows) > 1:
         voice.table(["rows used", "value", "std. error", "low", "high"], rows)
 
 
-def _tell_comparisons(voice: Voice, results: list[dict[str, Any]]) -> None:
+def _tell_comparisons(voice: Voice, results: list[ColumnComparison]) -> None:
     many = len(results) > 1
     for result in results:
-        shown = f"p = {result['p_value']:.3g}"
+        shown = f"p = {result.p_value:.3g}"
         if many:
-            shown += f", {result['p_adjusted']:.3g} as one of {len(results)} comparisons (Holm),"
+            shown += f", {result.p_adjusted:.3g} as one of {len(results)} comparisons (Holm),"
         voice.say(
-            f"'{result['a']}' minus '{result['b']}': {result['difference']:+.4f} "
-            f"({result['low']:+.4f} to {result['high']:+.4f}), {shown} by "
-            f"{result['method']}: {verdict(result['p_adjusted'])}.",
+            f"'{result.a}' minus '{result.b}': {result.difference:+.4f} "
+            f"({result.low:+.4f} to {result.high:+.4f}), {shown} by "
+            f"{result.method}: {verdict(result.p_adjusted)}.",
             style="bold",
         )
-    if any(result["method"].endswith("_raw") for result in results):
+    if any(result.method.endswith("_raw") for result in results):
         voice.say("In units of pairs won, not of AUC: no prior was given, and none is needed.")
 
 
@@ -328,20 +327,18 @@ def prior_of_file(
     _tell_prior(voice, findings, roles)
     warnings = [*messages, *encoder.notes_]
     voice.remark(*filter(None, (found.doubt, found.note, *warnings)))
-    voice.data({**findings, "n_unlabeled": roles.n_unlabeled, "warnings": warnings})
+    voice.data({**findings.to_dict(), "n_unlabeled": roles.n_unlabeled, "warnings": warnings})
 
 
-def _tell_prior(voice: Voice, found: dict[str, Any], roles: RoleCounts) -> None:
-    words = prior_words({"prior": found, "labels": {"unlabeled": roles.n_unlabeled}})
-    voice.say(words, style="bold")
-    source = f"{found['source'][0].upper()}{found['source'][1:]} from {roles.describe()}"
-    voice.say(f"{source}.")
-    whole = percent(found["population"])
+def _tell_prior(voice: Voice, found: PriorFinding, roles: RoleCounts) -> None:
+    voice.say(prior_words(found, roles.n_unlabeled), style="bold")
+    voice.say(f"{found.source[0].upper()}{found.source[1:]} from {roles.describe()}.")
+    whole = percent(found.population or 0.0)
     voice.say(f"If rows were labelled inside this table, not added to it: {whole} of all rows.")
-    if found["labels_to_halve"]:
+    if found.labels_to_halve:
         voice.say(
-            f"{percent(found['share_of_positives_known'])} of all positives here are labelled. "
-            f"Labels of {found['labels_to_halve']:,} unlabelled rows drawn at random would halve "
+            f"{percent(found.share_of_positives_known)} of all positives here are labelled. "
+            f"Labels of {found.labels_to_halve:,} unlabelled rows drawn at random would halve "
             "the interval."
         )
 
@@ -490,7 +487,7 @@ def _card_rows(model: TableModel, manifest: dict[str, Any]) -> list[tuple[str, s
     return [
         ("Made", f"{card.get('created', '?')} by pnuauc {manifest['libraries']['pnuauc']}"),
         ("Table", f"{card['table']['name']}, label {card['label']}"),
-        *summary_rows(card),
+        *summary_rows(Findings.from_dict(card)),
         ("Needs", ", ".join(f"{c.name} ({c.kind})" for c in model.encoder.columns_)),
         ("Libraries", ", ".join(f"{k} {v}" for k, v in manifest["libraries"].items())),
         ("Checksums", "intact"),
@@ -683,7 +680,8 @@ def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
         command=command,
     )
     scored = folder / "next_month.scored.csv"
-    model = Path(findings["files"]["model"])
+    files = findings.files or {}
+    model = Path(files["model"])
     voice.say(f"\n$ pnuauc score {model} {second}", style="cyan")
     score_table(
         voice, model, second, scored, choice=OutputChoice(), reading=ReadOptions(), jobs=jobs
@@ -691,12 +689,10 @@ def run_demo(voice: Voice, folder: Path, jobs: int) -> None:
     _tell_truth(voice, scored, later_fraud, folder, findings)
     verdicts = dict(zip(table.column("payment_id").to_pylist(), fraud, strict=True))
     _review_to_stop(voice, first, model, verdicts)
-    voice.say(f"\nOpen {findings['files']['report']} in a browser.", style="bold green")
+    voice.say(f"\nOpen {files['report']} in a browser.", style="bold green")
 
 
-def _tell_truth(
-    voice: Voice, scored: Path, truth: Any, folder: Path, findings: dict[str, Any]
-) -> None:
+def _tell_truth(voice: Voice, scored: Path, truth: Any, folder: Path, findings: Findings) -> None:
     """The data are made up, so for once the answer can be checked."""
     table = need("pyarrow.csv").read_csv(scored)
     checked = folder / "next_month.checked.csv"
@@ -705,10 +701,11 @@ def _tell_truth(
     voice.say(f"$ pnuauc evaluate {checked} --label is_fraud --negative 0", style="cyan")
     codes = LabelCodes(negative=["0"])
     evaluate_file(voice, checked, "is_fraud", ["score"], codes=codes, reading=ReadOptions())
-    auc = findings["auc"]
+    auc, labels = findings.auc, findings.labels
+    assert auc is not None
     voice.say(
-        f"The fit, which saw {findings['labels']['positive'] + findings['labels']['negative']} "
-        f"labels, had estimated {auc['value']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})."
+        f"The fit, which saw {labels.positive + labels.negative} labels, had estimated "
+        f"{auc.value:.3f} ({auc.low:.3f} to {auc.high:.3f})."
     )
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from pnuauc.study.findings import AUCFinding, ColumnImportance, Findings, PriorFinding, Roc
+
 __all__ = [
+    "all_charts",
     "histogram_chart",
     "importance_chart",
     "posterior_chart",
@@ -19,6 +23,21 @@ __all__ = [
 
 _WIDTH, _HEIGHT = 460, 330
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 24, 12, 48
+
+
+def all_charts(found: Findings) -> dict[str, str | None]:
+    """Charts by name; None where there are no findings for one."""
+    prior, importance = found.prior, found.importance
+    curves = found.selection.curves or {}
+    return {
+        "roc": roc_chart(found.roc, found.auc) if found.roc and found.auc else None,
+        "scores": histogram_chart(found.scores) if found.scores else None,
+        "posterior": posterior_chart(prior) if prior and prior.posterior else None,
+        "importance": importance_chart(importance.columns)
+        if importance and importance.columns
+        else None,
+        **{name: selection_chart(name, curves.get(name, [])) for name in _PARAMETERS},
+    }
 
 
 @dataclass(frozen=True)
@@ -40,17 +59,26 @@ class _Axes:
         low, high = self.x
         if self.log_x:
             value, low, high = np.log10([value, low, high]).tolist()
-        # nothing is drawn outside of the frame
-        share = min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
-        return round(self.left + share * (_WIDTH - self.left - _RIGHT), 1)
+        return round(self.left + _share(value, low, high) * (_WIDTH - self.left - _RIGHT), 1)
 
     def at_y(self, value: float) -> float:
-        low, high = self.y
-        share = min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
-        return round(self.bottom - share * (self.bottom - self.top), 1)
+        return round(self.bottom - _share(value, *self.y) * (self.bottom - self.top), 1)
 
     def path(self, xs: Sequence[float], ys: Sequence[float]) -> str:
         return "M" + "L".join(f"{self.at_x(x)},{self.at_y(y)}" for x, y in zip(xs, ys, strict=True))
+
+    def curve(
+        self,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        low: Sequence[float],
+        high: Sequence[float],
+        between: str = "",
+    ) -> str:
+        """A curve and the band that it lies in; ``between`` is drawn over the band only."""
+        back = self.path(xs[::-1], low[::-1]).removeprefix("M")
+        band = f'<path class="band" d="{self.path(xs, high)}L{back}Z"/>'
+        return f'{band}{between}<path class="line" d="{self.path(xs, ys)}"/>'
 
     def frame(self, x_label: str, y_label: str, percent: tuple[bool, bool]) -> str:
         right, low = _WIDTH - _RIGHT, self.bottom
@@ -62,40 +90,24 @@ class _Axes:
             parts.append(_line("grid", (self.left, right), (y, y)))
             parts.append(_text("tick", self.left - 7, y + 4, _number(value, percent[1]), "end"))
         parts.append(_text("label", (self.left + right) / 2, self.height - 8, escape(x_label)))
-        half = (low + self.top) / 2
         parts.append(
-            f'<text class="label" transform="translate(14 {half}) rotate(-90)" '
+            f'<text class="label" transform="translate(14 {(low + self.top) / 2}) rotate(-90)" '
             f'text-anchor="middle">{escape(y_label)}</text>'
         )
         return "".join(parts)
 
-    def upright(self, rows: str, x_label: str) -> str:
-        """Grid lines from top to bottom with their numbers, then ``rows``: bars that lie."""
-        low = self.bottom
-        places = [(self.at_x(value), _number(value, False)) for value in _ticks(*self.x)]
-        grid = "".join(
-            _line("grid", (x, x), (_TOP, low)) + _text("tick", x, low + 18, number)
-            for x, number in places
-        )
-        return grid + rows + _text("label", (self.left + _WIDTH) / 2, self.height - 8, x_label)
 
-    def marked(self, low: float, high: float, inside: str, at: float) -> str:
-        """A range of x behind what is drawn, and one value of x in front of it."""
-        left, right, x = map(self.at_x, (low, high, at))
-        return (
-            f'<rect class="range" x="{left}" y="{_TOP}" width="{max(right - left, 1):.1f}" '
-            f'height="{self.bottom - _TOP}"/>{inside}'
-            + _line("chance", (x, x), (_TOP, self.bottom))
-        )
+def _share(value: float, low: float, high: float) -> float:
+    """Nothing is drawn outside of the frame."""
+    return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
 
 
 def _line(css: str, x: tuple[float, float], y: tuple[float, float]) -> str:
     return f'<line class="{css}" x1="{x[0]}" x2="{x[1]}" y1="{y[0]}" y2="{y[1]}"/>'
 
 
-def _text(css: str, x: float, y: float, text: str, anchor: str | None = "middle") -> str:
-    at = f' text-anchor="{anchor}"' if anchor else ""
-    return f'<text class="{css}" x="{x}" y="{y}"{at}>{text}</text>'
+def _text(css: str, x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f'<text class="{css}" x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
 
 
 def _ticks(low: float, high: float, log: bool = False) -> list[float]:
@@ -114,7 +126,7 @@ def _ticks(low: float, high: float, log: bool = False) -> list[float]:
     return [float(v) for v in np.arange(first, high + step * 1e-6, step)]
 
 
-def _number(value: float, percent: bool) -> str:
+def _number(value: float, percent: bool = False) -> str:
     value = 0.0 if abs(value) < 1e-12 else value
     return f"{100 * value:.3g}%" if percent else f"{value:.3g}"
 
@@ -127,60 +139,49 @@ def _svg(title: str, description: str, body: str, height: int = _HEIGHT) -> str:
     )
 
 
-def _band(
-    axes: _Axes,
-    xs: Sequence[float],
-    ys: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
-    between: str = "",
-) -> str:
-    """A curve and the band that it lies in; ``between`` is drawn over the band only."""
-    back = axes.path(xs[::-1], low[::-1]).removeprefix("M")
-    band = f'<path class="band" d="{axes.path(xs, high)}L{back}Z"/>'
-    return f'{band}{between}<path class="line" d="{axes.path(xs, ys)}"/>'
-
-
-def roc_chart(roc: dict[str, Any], auc: dict[str, Any]) -> str:
+def roc_chart(roc: Roc, auc: AUCFinding) -> str:
     """ROC curve with its band."""
     axes = _Axes((0, 1), (0, 1), height=400)
     body = axes.frame("negatives flagged in error", "positives found", (True, True))
     chance = f'<path class="chance" d="{axes.path((0, 1), (0, 1))}"/>'
-    body += _band(axes, roc["fpr"], roc["tpr"], roc["low"], roc["high"], chance)
+    body += axes.curve(roc.fpr, roc.tpr, roc.low, roc.high, chance)
     description = (
-        f"The curve encloses an area of {auc['value']:.3f}; the shaded band has level "
-        f"{roc['level']:.0%}; the dashed diagonal is chance."
+        f"The curve encloses an area of {auc.value:.3f}; the shaded band has level "
+        f"{roc.level:.0%}; the dashed diagonal is chance."
     )
     return _svg("ROC curve", description, body, 400)
 
 
 _ROLES = (
-    ("negative", "negatives", "N"),
-    ("unlabeled", "unlabelled", "U"),
     ("positive", "positives", "P"),
+    ("unlabeled", "unlabelled", "U"),
+    ("negative", "negatives", "N"),
 )
 
 
-def histogram_chart(scores: dict[str, Any]) -> str:
+def histogram_chart(scores: dict[str, list[float]]) -> str:
     """Score distributions by role: outlines, distinguished by color and dashes."""
     edges = scores["edges"]
-    present = [(key, name, css) for key, name, css in _ROLES if key in scores]
+    present = [role for role in _ROLES if role[0] in scores]
     top = max(max(scores[key]) for key, _, _ in present) * 1.08
     axes = _Axes((edges[0], edges[-1]), (0, top), top=_TOP + 24)  # the legend lies above the frame
-    body = axes.frame("score (in spreads of the unlabelled rows)", "share of rows", (False, True))
-    for key, _, css in present:
-        xs = np.repeat(edges, 2)[1:-1].tolist()
-        ys = np.repeat(scores[key], 2).tolist()
-        outline = axes.path([xs[0], *xs, xs[-1]], [0, *ys, 0])
-        body += (
+    body = axes.frame(
+        "score (in standard deviations of the unlabelled rows)", "share of rows", (False, True)
+    )
+    outlines, legend = "", ""
+    xs = np.repeat(edges, 2)[1:-1].tolist()
+    for i, (key, name, css) in enumerate(present):
+        outline = axes.path([xs[0], *xs, xs[-1]], [0, *np.repeat(scores[key], 2).tolist(), 0])
+        outlines = (  # positives are drawn last
             f'<path class="area {css}" d="{outline}Z"/><path class="outline {css}" d="{outline}"/>'
+            + outlines
         )
-    for i, (_, name, css) in enumerate(reversed(present)):
         x = _LEFT + 124 * i
-        body += _line(f"outline {css}", (x, x + 26), (_TOP + 4, _TOP + 4))
-        body += _text("label", x + 32, _TOP + 9, name, None)
+        legend += _line(f"outline {css}", (x, x + 26), (_TOP + 4, _TOP + 4))
+        legend += _text("label", x + 32, _TOP + 9, name, "start")
     names = ", ".join(name for _, name, _ in present)
-    return _svg("Distribution of held-out scores", f"One outline each for {names}.", body)
+    description = f"One outline each for {names}."
+    return _svg("Distribution of held-out scores", description, body + outlines + legend)
 
 
 _PARAMETERS = {
@@ -192,25 +193,24 @@ _PARAMETERS = {
 
 def selection_chart(name: str, curve: list[dict[str, float]]) -> str | None:
     """Validation AUC along one parameter, with standard errors; larger dots weigh more."""
-    points = [p for p in curve if p["value"] is not None and p["risk"] is not None]
-    points = [p for p in points if np.isfinite(p["value"]) and np.isfinite(p["risk"])]
+    known = [p for p in curve if p["value"] is not None and p["risk"] is not None]
+    points = [p for p in known if np.isfinite([p["value"], p["risk"]]).all()]
     if len(points) < 2:
         return None
     label, log = _PARAMETERS[name]
     xs = [p["value"] for p in points]
     ys = [1 - p["risk"] for p in points]
     errors = [p.get("std_error") or 0.0 for p in points]
-    low = min(y - e for y, e in zip(ys, errors, strict=True))
-    high = max(y + e for y, e in zip(ys, errors, strict=True))
+    ends = [(y - e, y + e) for y, e in zip(ys, errors, strict=True)]
+    low, high = min(a for a, _ in ends), max(b for _, b in ends)
     pad = max(0.05 * (high - low), 1e-3)
-    extent = (min(xs), max(xs))
-    extent = (extent[0] / 1.3, extent[1] * 1.3) if log else (extent[0] - 0.06, extent[1] + 0.06)
+    extent = (min(xs) / 1.3, max(xs) * 1.3) if log else (min(xs) - 0.06, max(xs) + 0.06)
     axes = _Axes(extent, (low - pad, high + pad), log_x=log)
     body = axes.frame(label, "best validation AUC", (False, False))
     body += f'<path class="line thin" d="{axes.path(xs, ys)}"/>'
-    for point, x, y, error in zip(points, xs, ys, errors, strict=True):
+    for point, x, y, (below, above) in zip(points, xs, ys, ends, strict=True):
         at = axes.at_x(x)
-        body += _line("whisker", (at, at), (axes.at_y(y - error), axes.at_y(y + error)))
+        body += _line("whisker", (at, at), (axes.at_y(below), axes.at_y(above)))
         radius = 3 + 9 * np.sqrt(max(point.get("kept") or 0.0, 0.0))
         body += f'<circle class="dot" cx="{at}" cy="{axes.at_y(y)}" r="{radius:.1f}"/>'
     best = points[int(np.argmax(ys))]["value"]
@@ -218,45 +218,52 @@ def selection_chart(name: str, curve: list[dict[str, float]]) -> str | None:
     return _svg(f"Validation AUC by {label}", description, body)
 
 
-def posterior_chart(prior: dict[str, Any]) -> str:
+def posterior_chart(prior: PriorFinding) -> str:
     """How likely every share of positives is, with the interval and the mean."""
-    shares, density = prior["posterior"]["shares"], prior["posterior"]["density"]
-    ends = min(shares[0], prior["low"]), max(shares[-1], prior["high"])
+    assert prior.posterior is not None
+    shares, density = prior.posterior["shares"], prior.posterior["density"]
+    ends = min(shares[0], prior.low), max(shares[-1], prior.high)
     axes = _Axes(ends, (0.0, 1.05), height=220)
+    low, high, mean = map(axes.at_x, (prior.low, prior.high, prior.value))
     body = axes.frame("share of positives among the unlabelled rows", "likely", (True, False))
-    drawn = _band(axes, shares, density, [0.0] * len(shares), density)
-    body += axes.marked(prior["low"], prior["high"], drawn, prior["value"])
+    body += (
+        f'<rect class="range" x="{low}" y="{_TOP}" width="{max(high - low, 1):.1f}" '
+        f'height="{axes.bottom - _TOP}"/>'
+        + axes.curve(shares, density, [0.0] * len(shares), density)
+        + _line("chance", (mean, mean), (_TOP, axes.bottom))
+    )
     description = (
         f"Highest at {shares[int(np.argmax(density))]:.3f}; the dashed line is the mean, "
-        f"{prior['value']:.3f}; vertical band: {prior['low']:.3f} to {prior['high']:.3f}."
+        f"{prior.value:.3f}; vertical band: {prior.low:.3f} to {prior.high:.3f}."
     )
-    return _svg("How likely every prior is", description, body, height=axes.height)
+    return _svg("How likely every prior is", description, body, axes.height)
 
 
-def importance_chart(columns: list[dict[str, Any]], most: int = 12) -> str:
-    """Bars: how much is lost when a column is shuffled, with the spread over shuffles."""
+def importance_chart(columns: list[ColumnImportance], most: int = 12) -> str:
+    """Bars: how much is lost when a column is replaced, with the standard deviation."""
     shown = columns[:most]
     row, height = 40, 40 * len(shown) + _TOP + _BOTTOM
-    high = max(max(c["drop"] + c["spread"] for c in shown), 0.005)
-    low = min(min(c["drop"] - c["spread"] for c in shown), 0.0)
+    high = max(max(c.drop + c.spread for c in shown), 0.005)
+    low = min(min(c.drop - c.spread for c in shown), 0.0)
     axes = _Axes((low, high * 1.05), (0, 1), height=height, left=216)
     body = ""
+    for value in _ticks(*axes.x):
+        x = axes.at_x(value)
+        body += _line("grid", (x, x), (_TOP, axes.bottom))
+        body += _text("tick", x, axes.bottom + 18, _number(value))
     for i, column in enumerate(shown):
         y = _TOP + row * i
-        start, end = sorted((axes.at_x(0), axes.at_x(column["drop"])))
-        low, high = (axes.at_x(column["drop"] + s * column["spread"]) for s in (-1, 1))
-        name, direction = (
-            escape(_short(column["column"])),
-            escape(_short(column.get("direction") or "", 27)),
-        )
-        whole = f"<title>{escape(column['column'])}</title>"
-        body += _text("label", _RIGHT - 12, y + 15, name + whole, None)
-        body += _text("tick", _RIGHT - 12, y + 31, direction, None)
+        start, end = sorted((axes.at_x(0), axes.at_x(column.drop)))
+        whisker = (axes.at_x(column.drop - column.spread), axes.at_x(column.drop + column.spread))
+        name = f"{escape(_short(column.column))}<title>{escape(column.column)}</title>"
+        body += _text("label", _RIGHT - 12, y + 15, name, "start")
+        direction = escape(_short(column.direction or "", 27))
+        body += _text("tick", _RIGHT - 12, y + 31, direction, "start")
         width = f"{max(end - start, 1):.1f}"
         body += f'<rect class="bar" x="{start}" y="{y + 9}" width="{width}" height="18"/>'
-        body += _line("whisker", (low, high), (y + 18, y + 18))
-    body = axes.upright(body, "fall when shuffled")
-    description = f"Largest for {shown[0]['column']}: {shown[0]['drop']:.3f}."
+        body += _line("whisker", whisker, (y + 18, y + 18))
+    body += _text("label", (axes.left + _WIDTH) / 2, height - 8, "fall when replaced")
+    description = f"Largest for {shown[0].column}: {shown[0].drop:.3f}."
     return _svg("Most informative columns", description, body, height)
 
 

@@ -1,7 +1,8 @@
-"""A study: from a table to a model and to everything there is to say about it, as one dict."""
+"""A study: from a table to a model and to everything there is to say about it."""
 
 from pnuauc.study.evaluate import evaluate_table
-from pnuauc.study.findings import check_belief, find_prior, prior_findings
+from pnuauc.study.evidence import check_belief, find_prior, prior_findings
+from pnuauc.study.findings import Evaluation, Findings
 from pnuauc.study.fit import FIT_STAGES, FitSettings, Study, fit_study
 from pnuauc.study.payments import make_payments
 from pnuauc.study.rows import SAMPLE_ROWS, ColumnRoles, LabelCodes, collected, study_rows
@@ -10,6 +11,8 @@ __all__ = [
     "FIT_STAGES",
     "SAMPLE_ROWS",
     "ColumnRoles",
+    "Evaluation",
+    "Findings",
     "FitSettings",
     "LabelCodes",
     "Study",

@@ -26,7 +26,8 @@ from pnuauc.io.sources import Batch, MemorySource, Source, is_source
 from pnuauc.io.write import CHANCE_COLUMNS, SCORE_COLUMNS
 from pnuauc.labels import UNLABELED, Roles
 from pnuauc.prior import ClassPrior
-from pnuauc.study.findings import PRIOR_ROWS, find_prior, label_findings, prior_findings
+from pnuauc.study.evidence import PRIOR_ROWS, find_prior, label_findings, prior_findings
+from pnuauc.study.findings import ColumnComparison, Evaluation, ScoreFinding
 from pnuauc.study.rows import (
     LabelCodes,
     LabelReader,
@@ -53,7 +54,7 @@ def evaluate_table(
     method: str = "auto",
     level: float = 0.95,
     groups: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> Evaluation:
     """AUC of each score column by every method the roles allow; columns are compared in pairs.
 
     Rows that share a value of one of ``groups`` belong together. Scores that a model gave to rows
@@ -106,14 +107,14 @@ def evaluate_table(
             for i, j in columns.pairs
         ]
         comparisons = _compare(columns, pairs, counted, known, method, level, effects)
-    return {
-        "labels": label_findings(roles),
-        "prior": prior_findings(known, roles),
-        "scores": models,
-        "comparison": comparisons[0] if len(comparisons) == 1 else None,
-        "comparisons": comparisons,
-        "warnings": messages,
-    }
+    return Evaluation(
+        label_findings(roles),
+        prior_findings(known, roles),
+        models,
+        comparisons[0] if len(comparisons) == 1 else None,
+        comparisons,
+        messages,
+    )
 
 
 def _effects(rows: Roles, values: Any, groups: Any) -> tuple[float, float, float] | None:
@@ -240,24 +241,22 @@ def _one(
     method: str,
     level: float,
     effects: tuple[float, float, float] | None,
-) -> dict[str, Any]:
-    out: dict[str, Any] = {"methods": {}}
+) -> ScoreFinding:
+    out = ScoreFinding({})
     for name in ("pn", "pu", "nu", "combined", "pu_raw", "nu_raw"):
         try:
             estimate = auc_from_counts(counts, prior, name, level, design_effects=effects)
         except ValueError:
             continue
         if estimate.method == name:
-            out["methods"][name] = estimate.to_dict()
+            out.methods[name] = estimate
     untold = method == "auto" and prior is None and roles.setting in {"PU", "NU"}
-    out["auc"] = None
     if not untold:
-        best = auc_from_counts(counts, prior, method, level, design_effects=effects)
-        out["auc"] = best.to_dict()
+        out.auc = auc_from_counts(counts, prior, method, level, design_effects=effects)
     if untold or prior is not None:
         used = set() if prior is None else {round(prior.value, 4)}
         grid = sorted({*_SHOWN_PRIORS, *used})
-        out["sensitivity"] = sensitivity_from_counts(counts, grid, level=level).to_dict()
+        out.sensitivity = sensitivity_from_counts(counts, grid, level=level)
     return out
 
 
@@ -269,7 +268,7 @@ def _compare(
     method: str,
     level: float,
     effects: Sequence[tuple[float, float, float] | None],
-) -> list[dict[str, Any]]:
+) -> list[ColumnComparison]:
     if len(columns.names) < 2:
         return []
     results = [
@@ -278,6 +277,6 @@ def _compare(
     ]
     adjusted = holm([result.p_value for result in results]).tolist()
     return [
-        {"a": columns.names[i], "b": columns.names[j], **result.to_dict(), "p_adjusted": p}
+        ColumnComparison(**vars(result), a=columns.names[i], b=columns.names[j], p_adjusted=p)
         for (i, j), result, p in zip(columns.pairs, results, adjusted, strict=True)
     ]

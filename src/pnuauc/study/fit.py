@@ -1,24 +1,21 @@
-"""From a table to a model and everything there is to say about it, as one dict."""
+"""From a table to a model and everything there is to say about it."""
 
 from __future__ import annotations
 
 import datetime
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import special
-from sklearn.base import clone
 
 from pnuauc import __version__
-from pnuauc._utils.arrays import Floats
 from pnuauc._utils.label_values import RoleCounts
 from pnuauc._utils.progress import progress_bar
-from pnuauc._utils.show import few
+from pnuauc._utils.show import few, jsonable
 from pnuauc._utils.threads import one_thread_for_few
 from pnuauc.committee import AutoAUCClassifier
 from pnuauc.core.rows import row_groups
@@ -26,22 +23,22 @@ from pnuauc.estimators import AUCClassifierCV
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.encode import TableEncoder
-from pnuauc.labels import Roles
+from pnuauc.io.write import new_run_id
 from pnuauc.model.model import SeenRows, TableModel, encode_views, kernels_of, scorer_of
-from pnuauc.study.everywhere import Leaders, place_among_all
-from pnuauc.study.findings import (
+from pnuauc.study.everywhere import place_among_all
+from pnuauc.study.evidence import (
     Evidence,
     check_belief,
-    effect_findings,
+    compare_findings,
     evidence_of,
     label_findings,
     prior_findings,
-    rival_findings,
     selection_findings,
-    stated_findings,
+    state_findings,
 )
-from pnuauc.study.groups import find_groups
-from pnuauc.study.importance import column_importance, importance_findings
+from pnuauc.study.findings import Findings, Groups, TableFacts
+from pnuauc.study.groups import suspect_groups
+from pnuauc.study.importance import importance_findings
 from pnuauc.study.leaks import find_leaks
 from pnuauc.study.review import top_rows
 from pnuauc.study.rows import (
@@ -66,8 +63,9 @@ FIT_STAGES = {
     "keeping rows together": 0.05,
     "judging later rows": 0.05,
 }
-#: What ``FitSettings.model`` may be.
-MODELS = ("auto", "average", "paper")
+_MODELS = ("auto", "average", "paper")
+#: Findings about single rows, which a model file does not hold.
+_NOT_ON_CARD = {"scores", "roc", "top", "leaks", "labels_look_random", "seconds"}
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class Study:
     """
 
     model: TableModel
-    findings: dict[str, Any]
+    findings: Findings
     ranker: AutoAUCClassifier | AUCClassifierCV
     encoder: TableEncoder
     evidence: Evidence | None = None
@@ -141,7 +139,7 @@ def fit_study(
 
     Parameters
     ----------
-    data : any frame, a source (see :mod:`pnuauc._sources`), or (CSR, labels)
+    data : any frame, a source (see :mod:`pnuauc.io.sources`), or (CSR, labels)
     columns : ColumnRoles
     name : what to call the table in the report
     command : the command line that asked for this, for the report
@@ -149,55 +147,228 @@ def fit_study(
     settings = settings or FitSettings()
     started = time.perf_counter()
     messages: list[str] = []
-    with collected(messages), ExitStack() as limits:
-        tick = limits.enter_context(progress_bar("Fit", None, FIT_STAGES))
+    with collected(messages), ExitStack() as stack:
+        tick = stack.enter_context(progress_bar("Fit", None, FIT_STAGES))
         tick("looking at columns", 0.0)
         rows = study_rows(data, columns, settings.max_unlabeled, settings.random_state)
-        roles = rows.roles
-        limits.enter_context(one_thread_for_few(len(roles)))
-        _check_setting(rows.counts, columns.label)
+        roles, counts = rows.roles, rows.counts
+        _check_setting(counts, columns.label)
+        stack.enter_context(one_thread_for_few(len(roles)))
         encoder = columns.encoder().fit(rows.table)
         encoder.notes_.extend(rows.notes)
         encoder.ids_.extend(rows.numbering)
         leaks = [] if encoder.is_sparse else find_leaks(rows.table, encoder.columns_, roles)
-        views = _views(settings, encoder)
+        ranker = _ranker(settings)
+        is_committee = isinstance(ranker, AutoAUCClassifier)
+        views = encoder.views if is_committee else ("kernels",)
         X = encode_views(encoder, rows.table, views)
         if np.isinf(X.data if encoder.is_sparse else X).any():
             raise InputError("The table holds numbers too large to compute with; rescale them.")
-        ranker = _ranker(settings, _folds(X, rows, encoder, settings))
-        if isinstance(ranker, AutoAUCClassifier):
-            ranker.set_params(**encoder.layout(views))
+        kernels = kernels_of(X, encoder)
+        folds = _n_folds(kernels, rows, settings.folds)
+        if is_committee:
+            ranker.set_params(cv=folds, **encoder.layout(views))
+
         tick("choosing and fitting models", 0.0)
-        _fit_ranker(ranker, X, rows, encoder, settings)
-        scores = _known_scores(ranker)
-        model = TableModel.from_fitted(encoder, ranker, _reference_rows(X, roles), scores=scores)
-        leaders = _place(model, ranker, X, rows, settings, columns, tick)
-        findings = _header(name, command, rows, columns, encoder, settings)
-        findings["selection"] = selection_findings(ranker)
-        evidence = _judge(findings, ranker, X, rows, encoder, settings, tick)
+        if settings.max_unlabeled == "all" and rows.origin is not None:
+            everything = rows.origin.everything(encoder)
+            if isinstance(ranker, AutoAUCClassifier):
+                ranker._fit_with(X, roles, everything)
+            else:
+                ranker._fit_with(X, roles, None, everything)
+        else:  # without folds there is nothing to keep apart
+            ranker.fit(X, roles, groups=rows.groups if ranker.cv else None)
+        # rows that scores are placed among; the fit has scored them unless they are many
+        reference = roles.unlabeled if roles.n_unlabeled else np.arange(len(roles))
+        reference = reference[:: -(-len(reference) // 50_000)]
+        scores = getattr(ranker, "_placed", None)
+        scores = None if scores is None else scores - ranker.threshold_
+        model = TableModel.from_fitted(encoder, ranker, X[reference], scores=scores)
+        leaders = None
+        if rows.origin is not None:
+            tick("scoring all unlabelled rows", 0.0)
+            before, drawn = model.threshold, model.score_encoded(X[roles.unlabeled])
+            leaders = place_among_all(
+                model, rows.origin, drawn, ranker.prior_ or 0.0, settings.top, columns.ids
+            ).rows(counts, columns.ids, rows.origin.source)
+            ranker.threshold_ += model.threshold - before
+            ranker.intercept_ = -ranker.threshold_
+
+        found = Findings(
+            new_run_id(),
+            __version__,
+            datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            command,
+            _table_facts(name, len(counts), columns, encoder),
+            label_findings(counts),
+            jsonable(vars(settings)),
+            selection_findings(ranker),
+        )
         if rows.grouping and not columns.groups:
             messages.append(_repeated(rows))
-        if evidence is not None and columns.groups != NO_GROUPS and rows.groups is None:
-            tick("keeping rows together", 0.0)
-            messages += _suspected(findings, ranker, X, rows, encoder, settings)
-        if evidence is not None and columns.time is not None:
-            tick("judging later rows", 0.0)
-            timed = timed_findings(ranker, X, rows, columns.time, findings["auc"], settings)
-            findings["timed"] = timed
-        if evidence is not None and evidence.doubt is not None:
-            messages.append(evidence.doubt)
-            _withhold(model, ranker)
+        evidence = None
+        if not folds:
+            units = "rows" if rows.groups is None else "groups"
+            found.prior = prior_findings(getattr(ranker, "class_prior_", None), counts)
+            found.auc = None
+            found.auc_reason = (
+                "Too few labelled rows to hold any back: the AUC of this model cannot be estimated "
+                f"({roles.describe()}; at least 3 different {units} of each are needed)."
+            )
+        else:
+            evidence = evidence_of(ranker, X, roles, settings, cv=folds, groups=rows.groups)
+            sizes = np.bincount(row_groups(kernels))
+            found.copies = {"identical": int(sizes[sizes > 1].sum())}
+            found.groups = _groups(evidence, rows)
+            found.auc_procedure = _procedure(evidence.held_out.n_folds, found)
+            state_findings(found, evidence, counts, settings.top, settings.level)
+            if settings.comparisons:
+                compare_findings(found, ranker, counts.setting)
+            tick("measuring columns", 0.0)
+            measured = settings.importance and evidence.doubt is None
+            found.importance = importance_findings(
+                evidence if measured else None, X, encoder, settings.random_state
+            )
+            if columns.groups != NO_GROUPS and rows.groups is None and rows.spare is not None:
+                tick("keeping rows together", 0.0)
+                suspected = suspect_groups(rows, X, encoder, ranker, found.auc, settings.level)
+                if suspected is not None:
+                    found.suspected = suspected
+                    messages.append(suspected.message)
+            if columns.time is not None:
+                tick("judging later rows", 0.0)
+                found.timed = timed_findings(ranker, X, rows, columns.time, found.auc, settings)
+            if evidence.doubt is not None:
+                messages.append(evidence.doubt)
+                if isinstance(ranker, AutoAUCClassifier):  # no probabilities are stated
+                    ranker.scorer_ = replace(ranker.scorer_, posterior=None)
+                    model.scorer = scorer_of(ranker)
         if model.unstorable is not None:
             messages.append(model.unstorable)
-        findings["top"] = _top(model, X, rows, scores, leaders, findings, settings)
-    findings["leaks"] = leaks
-    findings["warnings"] = [*leaks, *messages]
-    findings["seconds"] = round(time.perf_counter() - started, 1)
-    model.card = _card(findings, columns, encoder)
-    held_out = _held_out_table(evidence, rows, columns.label)
+        important = [c.column for c in found.importance.columns] if found.importance else []
+        if leaders is None:
+            found.top = top_rows(model, X, rows, settings.top, important, scores=scores)
+        else:
+            encoded = encode_views(encoder, leaders.table, model.scorer.views)
+            found.top = top_rows(model, encoded, leaders, settings.top, important)
+    found.leaks = leaks
+    found.warnings = [*leaks, *messages]
+    found.seconds = round(time.perf_counter() - started, 1)
+    card = {name: item for name, item in found.to_dict().items() if name not in _NOT_ON_CARD}
+    ids = list(columns.ids or encoder.ids_)
+    model.card = card | {"label": columns.label, "ids": ids}
     if not encoder.is_sparse:
         model.seen = _seen_rows(model, evidence, rows)
-    return Study(model, findings, ranker, encoder, evidence, held_out)
+    held_out = _held_out_table(evidence, rows, columns.label)
+    return Study(model, found, ranker, encoder, evidence, held_out)
+
+
+def _check_setting(roles: RoleCounts, label: str) -> None:
+    needs = "every role that occurs needs at least 2 rows" if 1 in roles.counts else None
+    if roles.setting not in {"PN", "PU", "NU", "PNU"}:
+        needs = "a ranking needs at least two of positive, negative and unlabelled rows"
+    if needs is not None:
+        raise InputError(f"Label column '{label}' holds {roles.describe()}; {needs}.")
+
+
+def _ranker(settings: FitSettings) -> AutoAUCClassifier | AUCClassifierCV:
+    """The model that is asked for; one of the committee's folds are set later."""
+    own = settings.basis is not None or settings.n_centers is not None
+    model = settings.model or ("average" if own else "auto")
+    refused = None
+    if model not in _MODELS:
+        refused = f"There is no model {model!r}; choose from {', '.join(map(repr, _MODELS))}."
+    elif model == "auto" and own:
+        refused = (
+            "The committee has no basis or centres to choose; ask for the model 'average' or "
+            "'paper', or leave them out."
+        )
+    elif settings.estimator is not None and model != "auto":
+        refused = "An estimator goes without model, basis and centres."
+    if refused is not None:
+        raise InputError(refused, about="model")
+    common: dict[str, Any] = {
+        "prior": settings.prior,
+        "n_jobs": settings.n_jobs,
+        "random_state": settings.random_state,
+    }
+    if model == "auto":
+        return AutoAUCClassifier(
+            members=None if settings.estimator is None else [settings.estimator],
+            belief=settings.belief,
+            sampling=settings.sampling,
+            rivals=settings.comparisons,
+            **common,
+        )
+    return AUCClassifierCV(
+        selection=model,
+        basis=settings.basis or "gaussian",
+        n_centers=settings.n_centers or 200,
+        **common,
+    )
+
+
+def _n_folds(kernels: Any, rows: StudyRows, wanted: int) -> int:
+    """Folds that the labelled rows allow: 0 where none can be held out."""
+    codes = rows.roles.codes
+    labeled = np.concatenate([rows.roles.positive, rows.roles.negative])
+    alike = row_groups(kernels[labeled]) if rows.groups is None else rows.groups[labeled]
+    different = [len(np.unique(alike[codes[labeled] == c])) for c in (1, 0) if (codes == c).any()]
+    # a training part needs two rows of every class: three different ones are held out one by one
+    most = min(different)
+    return min(wanted if most > 3 else 3, most) if most > 2 else 0
+
+
+def _table_facts(name: str, n_rows: int, columns: ColumnRoles, encoder: TableEncoder) -> TableFacts:
+    kinds = dict(Counter(column.kind for column in encoder.columns_))
+    return TableFacts(
+        name,
+        n_rows,
+        columns.label,
+        list(columns.ids),
+        list(columns.drop),
+        list(encoder.columns_),
+        {"sparse feature": encoder.n_features_in_} if encoder.is_sparse else kinds,
+        len(encoder.get_feature_names_out()),
+        list(encoder.notes_),
+    )
+
+
+def _groups(evidence: Evidence, rows: StudyRows) -> Groups | None:
+    if rows.groups is None:
+        return None
+    held, own = evidence.held_out, evidence.held_out.labeled
+    n_groups, n_all = len(np.unique(held.groups[own])), len(np.unique(rows.groups))
+    return Groups(list(rows.grouping), n_groups, len(own), float(held.worth[own].sum()), n_all)
+
+
+def _procedure(n_folds: int, found: Findings) -> str:
+    said = (
+        f"{n_folds} folds by role: every labelled row is placed among unlabelled rows by models "
+        "that were fitted, chosen and weighed without its fold. One posterior over the share of "
+        "positives and the curve of chances explains these places; AUC, share, counts and "
+        "probabilities are read from it. It allows for what the final model gains from the rows "
+        "that each of those models lacked."
+    )
+    identical = (found.copies or {})["identical"]
+    if found.groups is not None:
+        said += " Rows of one group are in one fold, and unlabelled ones of it with them."
+    elif identical:
+        said += (
+            f" {identical:,} rows have an identical twin; identical labelled rows are kept in one "
+            "fold and count as one."
+        )
+    return said
+
+
+def _repeated(rows: StudyRows) -> str:
+    assert rows.groups is not None
+    named = few([f"'{name}'" for name in rows.grouping])
+    return (
+        f"The id {named} names several rows ({len(np.unique(rows.groups)):,} ids for "
+        f"{len(rows.roles):,} rows): rows of one id are taken as a group. Name no groups ('none') "
+        "if they are independent."
+    )
 
 
 def _seen_rows(model: TableModel, evidence: Evidence | None, rows: StudyRows) -> SeenRows:
@@ -213,18 +384,17 @@ def _seen_rows(model: TableModel, evidence: Evidence | None, rows: StudyRows) ->
 
 def _held_out_table(evidence: Evidence | None, rows: StudyRows, label: str) -> Any:
     """Scores of rows by models that did not see them, in the order of the file."""
-    if evidence is None:
-        number = np.empty(0, dtype=np.intp)
-        places = np.empty(0)
-        fold = number
-    else:
+    number = fold = np.empty(0, dtype=np.intp)
+    places = np.empty(0)
+    if evidence is not None:
         held = evidence.held_out
         order = np.argsort(rows.numbers[held.rows], kind="stable")
         number, fold, places = held.rows[order], held.fold[order], evidence.places[order]
-    table = None if rows.ids is None else rows.ids.take(pa.array(number))
-    columns = {} if table is None else {n: table.column(n) for n in table.column_names}
-    if not columns:
-        columns["row"] = pa.array(rows.numbers[number] + 1)
+    if rows.ids is None:
+        columns = {"row": pa.array(rows.numbers[number] + 1)}
+    else:
+        table = rows.ids.take(pa.array(number))
+        columns = {name: table.column(name) for name in table.column_names}
     codes = rows.roles.codes[number]
     columns[label] = pa.array(codes, mask=codes < 0)
     columns["fold"] = pa.array(fold)
@@ -232,358 +402,3 @@ def _held_out_table(evidence: Evidence | None, rows: StudyRows, label: str) -> A
     if evidence is not None and evidence.doubt is None:
         columns["probability"] = pa.array(evidence.posterior.probability(places))
     return pa.table(columns)
-
-
-def _fit_ranker(
-    ranker: Any, X: Any, rows: StudyRows, encoder: TableEncoder, settings: FitSettings
-) -> None:
-    """On the rows in memory, or with all unlabelled rows where they are."""
-    if settings.max_unlabeled != "all" or rows.origin is None:
-        # without folds there is nothing to keep apart
-        ranker.fit(X, rows.roles, groups=rows.groups if ranker.cv else None)
-        return
-    everything = rows.origin.everything(encoder)
-    if isinstance(ranker, AutoAUCClassifier):
-        ranker._fit_with(X, rows.roles, everything)
-    else:
-        ranker._fit_with(X, rows.roles, None, everything)
-
-
-def _place(
-    model: TableModel,
-    ranker: Any,
-    X: Any,
-    rows: StudyRows,
-    settings: FitSettings,
-    columns: ColumnRoles,
-    tick: Callable[..., None],
-) -> Leaders | None:
-    """Threshold, quantiles and the rows of highest score from all rows, where some were drawn."""
-    if rows.origin is None:
-        return None
-    tick("scoring all unlabelled rows", 0.0)
-    scores = model.score_encoded(X[rows.roles.unlabeled])
-    before = model.threshold
-    leaders = place_among_all(model, rows.origin, scores, ranker.prior_, settings.top, columns.ids)
-    ranker.threshold_ += model.threshold - before
-    ranker.intercept_ = -ranker.threshold_
-    return leaders
-
-
-def _withhold(model: TableModel, ranker: Any) -> None:
-    """No probabilities where nothing can be stated."""
-    if isinstance(ranker, AutoAUCClassifier):
-        ranker.scorer_ = replace(ranker.scorer_, posterior=None)
-        model.scorer = scorer_of(ranker)
-
-
-def _top(
-    model: TableModel,
-    X: Any,
-    rows: StudyRows,
-    scores: Floats | None,
-    leaders: Leaders | None,
-    findings: dict[str, Any],
-    settings: FitSettings,
-) -> dict[str, Any]:
-    """The rows to review next, of those in memory or of all."""
-    measured = (findings.get("importance") or {}).get("columns") or []
-    candidates, encoded = rows, X
-    if leaders is not None and rows.origin is not None:
-        scores = None
-        candidates = leaders.rows(rows.counts, findings["table"]["ids"], rows.origin.source)
-        encoded = encode_views(model.encoder, candidates.table, model.scorer.views)
-    return top_rows(
-        model,
-        encoded,
-        candidates.table,
-        candidates.ids,
-        candidates.roles,
-        settings.top,
-        [item["column"] for item in measured],
-        numbers=candidates.numbers,
-        scores=scores,
-    )
-
-
-def _check_setting(roles: RoleCounts, label: str) -> None:
-    needs = "every role that occurs needs at least 2 rows" if 1 in roles.counts else None
-    if roles.setting not in {"PN", "PU", "NU", "PNU"}:
-        needs = "a ranking needs at least two of positive, negative and unlabelled rows"
-    if needs is not None:
-        raise InputError(f"Label column '{label}' holds {roles.describe()}; {needs}.")
-
-
-def _model(settings: FitSettings) -> str:
-    own = settings.basis is not None or settings.n_centers is not None
-    return settings.model or ("average" if own else "auto")
-
-
-def _views(settings: FitSettings, encoder: TableEncoder) -> tuple[str, ...]:
-    """What the ranker reads."""
-    return encoder.views if _model(settings) == "auto" else ("kernels",)
-
-
-def _folds(X: Any, rows: StudyRows, encoder: TableEncoder, settings: FitSettings) -> int:
-    """Folds that the labelled rows allow: 0 where none can be held out."""
-    roles = rows.roles
-    labelled = np.concatenate([roles.positive, roles.negative])
-    alike = rows.groups[labelled] if rows.groups is not None else None
-    if alike is None:
-        alike = row_groups(kernels_of(X[labelled], encoder))
-    codes = roles.codes[labelled]
-    different = [len(np.unique(alike[codes == c])) for c in (1, 0) if (codes == c).any()]
-    # a training part needs two rows of every class: three different ones are held out one by one
-    wanted = settings.folds if min(different) > 3 else 3
-    return min(wanted, *different) if min(different) > 2 else 0
-
-
-def _ranker(settings: FitSettings, folds: int) -> AutoAUCClassifier | AUCClassifierCV:
-    own = settings.basis is not None or settings.n_centers is not None
-    model = _model(settings)
-    if model not in MODELS:
-        known = ", ".join(map(repr, MODELS))
-        raise InputError(f"There is no model {model!r}; choose from {known}.", about="model")
-    if model == "auto" and own:
-        raise InputError(
-            "The committee has no basis or centres to choose; ask for the model 'average' or "
-            "'paper', or leave them out.",
-            about="model",
-        )
-    if settings.estimator is not None and (model != "auto" or own):
-        raise InputError("An estimator goes without model, basis and centres.", about="model")
-    common: dict[str, Any] = {
-        "prior": settings.prior,
-        "n_jobs": settings.n_jobs,
-        "random_state": settings.random_state,
-    }
-    if model == "auto":
-        return AutoAUCClassifier(
-            members=None if settings.estimator is None else [settings.estimator],
-            belief=settings.belief,
-            sampling=settings.sampling,
-            rivals=settings.comparisons,
-            cv=folds,
-            **common,
-        )
-    return AUCClassifierCV(
-        selection=model,
-        basis=settings.basis or "gaussian",
-        n_centers=settings.n_centers or 200,
-        **common,
-    )
-
-
-def _known_scores(ranker: Any) -> Floats | None:
-    """Of the rows that scores are placed among, which the fit has scored unless they are many."""
-    placed: Floats | None = getattr(ranker, "_placed", None)
-    return None if placed is None else placed - ranker.threshold_
-
-
-def _reference_rows(X: Any, roles: Roles, at_most: int = 50_000) -> Any:
-    """Rows among whose scores new scores are placed: the unlabelled ones, or all."""
-    rows = roles.unlabeled if roles.n_unlabeled else np.arange(len(roles))
-    return X[rows[:: -(-len(rows) // at_most)]]
-
-
-def _header(
-    name: str,
-    command: str | None,
-    rows: StudyRows,
-    columns: ColumnRoles,
-    encoder: TableEncoder,
-    settings: FitSettings,
-) -> dict[str, Any]:
-    kinds = dict(Counter(column.kind for column in encoder.columns_))
-    if encoder.is_sparse:
-        kinds = {"sparse feature": encoder.n_features_in_}
-    return {
-        "pnuauc": __version__,
-        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": command,
-        "table": {
-            "name": name,
-            "rows": len(rows.counts),
-            "label": columns.label,
-            "ids": list(columns.ids),
-            "dropped": list(columns.drop),
-            "columns": [c.to_dict() for c in encoder.columns_],
-            "kinds": kinds,
-            "n_encoded": len(encoder.get_feature_names_out()),
-            "notes": list(encoder.notes_),
-        },
-        "labels": label_findings(rows.counts),
-        "settings": dict(vars(settings)),
-    }
-
-
-def _judge(
-    findings: dict[str, Any],
-    ranker: AutoAUCClassifier | AUCClassifierCV,
-    X: Any,
-    rows: StudyRows,
-    encoder: TableEncoder,
-    settings: FitSettings,
-    tick: Callable[..., None],
-) -> Evidence | None:
-    """Everything that rests on held-out scores; left out, with a reason, where there are none."""
-    roles = rows.roles
-    given = getattr(ranker, "class_prior_", None)
-    folds = _folds(X, rows, encoder, settings)
-    if not folds:
-        findings["prior"] = prior_findings(given, rows.counts)
-        findings["auc"] = None
-        findings["auc_reason"] = (
-            "Too few labelled rows to hold any back: the AUC of this model cannot be estimated "
-            f"({roles.describe()}; at least 3 different {_units(rows)} of each are needed)."
-        )
-        return None
-    evidence = evidence_of(
-        ranker,
-        X,
-        roles,
-        belief=settings.belief,
-        prior=settings.prior,
-        groups=rows.groups,
-        cv=folds,
-        sampling=settings.sampling,
-        seed=settings.random_state,
-    )
-    sizes = np.bincount(row_groups(kernels_of(X, encoder)))
-    findings["copies"] = {"identical": int(sizes[sizes > 1].sum())}
-    findings["groups"] = _group_findings(evidence, rows)
-    findings["auc_procedure"] = _procedure(evidence, findings)
-    findings |= stated_findings(evidence, rows.counts, settings.top, settings.level)
-    prior = None if evidence.doubt is not None else evidence.prior
-    findings["prior"] = prior_findings(prior, rows.counts)
-    if settings.comparisons:
-        findings["rivals"] = rival_findings(ranker, findings["auc"])
-        findings["unlabeled_effect"] = effect_findings(ranker, rows.counts, findings["auc"])
-    tick("measuring columns", 0.0)
-    importance = []
-    if settings.importance and evidence.doubt is None:
-        importance = column_importance(evidence, X, encoder, seed=settings.random_state)
-    findings["importance"] = importance_findings(importance, encoder.n_features_in_)
-    return evidence
-
-
-def _procedure(evidence: Evidence, findings: dict[str, Any]) -> str:
-    n_folds, groups = evidence.held_out.n_folds, findings["groups"]
-    said = [
-        f"{n_folds} folds by role: every labelled row is placed among unlabelled rows by models "
-        "that were fitted, chosen and weighed without its fold. One posterior over the share of "
-        "positives and the curve of chances explains these places; AUC, share, counts and "
-        "probabilities are read from it. It allows for what the final model gains from the rows "
-        "that each of those models lacked."
-    ]
-    if groups is not None:
-        said += ["Rows of one group are in one fold, and unlabelled ones of it with them."]
-    elif findings["copies"]["identical"]:
-        said += [
-            f"{findings['copies']['identical']:,} rows have an identical twin; identical labelled "
-            "rows are kept in one fold and count as one."
-        ]
-    return " ".join(said)
-
-
-def _units(rows: StudyRows) -> str:
-    return "rows" if rows.groups is None else "groups"
-
-
-def _group_findings(evidence: Evidence, rows: StudyRows) -> dict[str, Any] | None:
-    """Labelled rows and groups, and how many independent rows they count as."""
-    if rows.groups is None:
-        return None
-    held = evidence.held_out
-    own = held.labeled
-    return {
-        "columns": list(rows.grouping),
-        "n_groups": len(np.unique(held.groups[own])),
-        "n_labeled": len(own),
-        "worth": float(held.worth[own].sum()),
-        "n_all": len(np.unique(rows.groups)),
-    }
-
-
-def _repeated(rows: StudyRows) -> str:
-    assert rows.groups is not None
-    named = few([f"'{name}'" for name in rows.grouping])
-    return (
-        f"The id {named} names several rows ({len(np.unique(rows.groups)):,} ids for "
-        f"{len(rows.roles):,} rows): rows of one id are taken as a group. Name no groups ('none') "
-        "if they are independent."
-    )
-
-
-def _suspected(
-    findings: dict[str, Any],
-    ranker: Any,
-    X: Any,
-    rows: StudyRows,
-    encoder: TableEncoder,
-    settings: FitSettings,
-) -> list[str]:
-    """What may belong together, and the AUC if it does beside the one that is stated."""
-    if rows.spare is None:  # a matrix has no columns with names
-        return []
-    own, X_kernels = encoder.groups("kernels"), kernels_of(X, encoder)
-    suspect = find_groups(rows.table, rows.spare, X_kernels, rows.roles, own)
-    if suspect is None:
-        return []
-    name = suspect.column
-    if name is None:
-        said = [
-            f"Some rows seem to belong together: {suspect.n:,} labelled rows lie far nearer to "
-            "another one than rows lie elsewhere."
-        ]
-    else:
-        said = [
-            f"Column '{name}' seems to name groups: rows of one value are alike, and "
-            f"{suspect.n:,} labelled rows share theirs."
-        ]
-    auc = None
-    again = clone(ranker)
-    if isinstance(again, AutoAUCClassifier) and findings["auc"] is not None:
-        try:
-            again.set_params(rivals=False).fit(X, rows.roles, groups=suspect.groups)
-        except ValueError:  # the rows of a class are one group
-            said.append("No AUC can be estimated with them kept together.")
-        else:
-            assert again.posterior_ is not None  # it has folds
-            auc = {**again.posterior_.auc(settings.level)._asdict(), "level": settings.level}
-            said.append(
-                f"AUC {findings['auc']['value']:.3f} as stated, {auc['value']:.3f} "
-                f"({auc['low']:.3f} to {auc['high']:.3f}) with them kept together: believe the "
-                "second for rows of groups that were never labelled."
-            )
-    column = "the column that says so" if name is None else f"'{name}'"
-    said.append(f"Give {column} as the group, or 'none' if there are no groups.")
-    findings["suspected"] = {
-        "column": name,
-        "rows": suspect.n,
-        "auc": auc,
-        "message": " ".join(said),
-    }
-    return [findings["suspected"]["message"]]
-
-
-def _card(findings: dict[str, Any], columns: ColumnRoles, encoder: TableEncoder) -> dict[str, Any]:
-    """What the model file tells about itself: no rows of the table, no ids."""
-    wanted = (
-        *("pnuauc", "created", "command", "labels", "prior", "auc", "auc_procedure", "auc_reason"),
-        *(
-            "copies",
-            "groups",
-            "suspected",
-            "timed",
-            "review",
-            "unlabeled_effect",
-            "rivals",
-            "importance",
-            "warnings",
-            "settings",
-        ),
-    )
-    card = {key: findings[key] for key in wanted if key in findings}
-    card["label"], card["ids"] = columns.label, list(columns.ids or encoder.ids_)
-    return card | {key: findings[key] for key in ("table", "selection")}

@@ -15,15 +15,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
+from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from pnuauc._utils.arrays import Floats, Indices
+from pnuauc.committee import AutoAUCClassifier
 from pnuauc.core.rows import row_groups
 from pnuauc.io.cells import is_text, pa, pc
+from pnuauc.io.encode import TableEncoder
 from pnuauc.labels import Roles
-from pnuauc.study.rows import filled_cells
+from pnuauc.model.model import kernels_of
+from pnuauc.study.evidence import auc_finding
+from pnuauc.study.findings import AUCFinding, Suspected
+from pnuauc.study.rows import StudyRows, filled_cells
 
-__all__ = ["Suspect", "find_groups"]
+__all__ = ["Suspect", "find_groups", "suspect_groups"]
 
 #: Values of a column that may name groups: at least so many, with few rows of each.
 _FEWEST_VALUES, _MOST_ROWS = 20, 60
@@ -76,6 +82,48 @@ def find_groups(read: Any, spare: Any, X: Any, roles: Roles, own: dict[str, Any]
     if found:
         return max(found, key=lambda item: item[0])[1]
     return _near_rows(scaled, roles)
+
+
+def suspect_groups(
+    rows: StudyRows,
+    X: Any,
+    encoder: TableEncoder,
+    ranker: Any,
+    stated: AUCFinding | None,
+    level: float,
+) -> Suspected | None:
+    """What may belong together, and the AUC if it does beside the one that is stated."""
+    kernels, own = kernels_of(X, encoder), encoder.groups("kernels")
+    suspect = find_groups(rows.table, rows.spare, kernels, rows.roles, own)
+    if suspect is None:
+        return None
+    name, n, auc = suspect.column, suspect.n, None
+    if name is None:
+        said = (
+            f"Some rows seem to belong together: {n:,} labelled rows lie far nearer to another "
+            "one than rows lie elsewhere."
+        )
+    else:
+        said = (
+            f"Column '{name}' seems to name groups: rows of one value are alike, and {n:,} "
+            "labelled rows share theirs."
+        )
+    if isinstance(ranker, AutoAUCClassifier) and stated is not None:
+        again = clone(ranker).set_params(rivals=False)
+        try:
+            posterior = again.fit(X, rows.roles, groups=suspect.groups).posterior_
+        except ValueError:  # the rows of a class are one group
+            said += " No AUC can be estimated with them kept together."
+        else:
+            auc = auc_finding(posterior, level)
+            said += (
+                f" AUC {stated.value:.3f} as stated, {auc.value:.3f} ({auc.low:.3f} to "
+                f"{auc.high:.3f}) with them kept together: believe the second for rows of groups "
+                "that were never labelled."
+            )
+    column = "the column that says so" if name is None else f"'{name}'"
+    said += f" Give {column} as the group, or 'none' if there are no groups."
+    return Suspected(name, n, auc, said)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,10 @@ from scipy.stats import rankdata
 from pnuauc._utils.arrays import Floats
 from pnuauc.io.encode import TableEncoder
 from pnuauc.model.model import grouped_columns, kernels_of
-from pnuauc.study.findings import Evidence
+from pnuauc.study.evidence import Evidence
+from pnuauc.study.findings import ColumnImportance, Importance
 
-__all__ = ["column_importance", "importance_findings", "replacement_importance"]
+__all__ = ["importance_findings", "replacement_importance"]
 
 #: Columns that are tried; of wider tables those most correlated with the scores.
 MAX_SHUFFLED = 30
@@ -27,17 +28,20 @@ _LEAST_ROWS = 5
 _REPEATS = 3
 
 
-def column_importance(
-    evidence: Evidence, X: Any, encoder: TableEncoder, *, seed: int
-) -> list[dict[str, Any]]:
+def importance_findings(
+    evidence: Evidence | None, X: Any, encoder: TableEncoder, seed: int
+) -> Importance:
     """How much the held-out AUC falls when a column of the labelled rows is replaced.
 
     The cells are those of unlabelled rows drawn at random (without such rows: of other labelled
     ones); all encoded columns of one table column go together. The fall is the paired difference
     on the held-out rows, mean and standard deviation over ``_REPEATS`` draws. Of more than
     ``MAX_SHUFFLED`` columns only those are replaced whose values correlate most with the held-out
-    scores. ``direction`` says which values score higher.
+    scores. ``direction`` says which values score higher. Without evidence nothing is measured.
     """
+    n_columns = encoder.n_features_in_
+    if evidence is None:
+        return Importance([], "Not measured.", n_columns)
     held_out = evidence.held_out
     scores = special.ndtri(evidence.places)
     held = kernels_of(X[held_out.rows], encoder)
@@ -50,17 +54,26 @@ def column_importance(
         replaced = {name: every[name] for name in groups}
     results = replacement_importance(evidence, X, replaced, seed=seed)
     for item in results:
-        name, columns = item["column"], groups[item["column"]]
+        name, columns = item.column, groups[item.column]
         features = [names[j] for j in columns] if names else [name]
         values = held[:, columns]
-        item["direction"] = _direction(name, values, features, scores, name in flags)
-    return results
+        item.direction = _direction(name, values, features, scores, name in flags)
+    procedure = (
+        "Fall of the held-out AUC when the column's cells in the labelled rows are replaced by "
+        f"those of random unlabelled rows; mean and standard deviation of {_REPEATS} draws."
+    )
+    if n_columns > len(results):
+        procedure += (
+            f" Of {n_columns:,} columns the {len(results)} most correlated with the scores were "
+            "tried."
+        )
+    return Importance(results, procedure, n_columns)
 
 
 def replacement_importance(
     evidence: Evidence, X: Any, groups: dict[str, list[int]], *, seed: int, repeats: int = _REPEATS
-) -> list[dict[str, Any]]:
-    """Fall of the AUC, mean and spread over repeats, for every group of columns."""
+) -> list[ColumnImportance]:
+    """Fall of the AUC, mean and standard deviation over repeats, for every group of columns."""
     rng = np.random.default_rng(seed)
     every = evidence.held_out
     pool = every.rows[every.codes == -1]
@@ -88,10 +101,10 @@ def replacement_importance(
         moved = held_out.places(evidence.weights, values)
         falls[name].append(held_out.difference(places, moved, share).value)
     results = [
-        {"column": name, "drop": float(np.mean(fall)), "spread": float(np.std(fall))}
+        ColumnImportance(name, float(np.mean(fall)), float(np.std(fall)))
         for name, fall in falls.items()
     ]
-    return sorted(results, key=lambda item: -item["drop"])
+    return sorted(results, key=lambda item: -item.drop)
 
 
 def _stacked(blocks: Sequence[Any]) -> Any:
@@ -165,19 +178,3 @@ def _direction(
         return f"{'true' if correlation > 0 else 'false'} scores higher"
     higher, lower = ("later", "earlier") if features[0] == f"{name} days" else ("higher", "lower")
     return f"{higher if correlation > 0 else lower} values score higher"
-
-
-def importance_findings(importance: list[dict[str, Any]], n_columns: int) -> dict[str, Any]:
-    """The columns, most informative first, and how it was measured."""
-    measured = (
-        "Fall of the held-out AUC when the column's cells in the labelled rows are replaced by "
-        f"those of random unlabelled rows; mean and standard deviation of {_REPEATS} draws."
-    )
-    if not importance:
-        measured = "Not measured."
-    elif n_columns > len(importance):
-        measured += (
-            f" Of {n_columns:,} columns the {len(importance)} most correlated with the scores "
-            "were tried."
-        )
-    return {"columns": importance, "procedure": measured, "n_columns": n_columns}

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._utils.arrays import Floats
 from pnuauc.committee import Reason
 from pnuauc.io.write import CHANCE_COLUMNS
-from pnuauc.labels import Roles
 from pnuauc.model.model import TableModel, cell_of, cell_text, spell_reasons
+from pnuauc.study.findings import TopRows
+from pnuauc.study.rows import StudyRows
 
 __all__ = ["top_rows"]
 
@@ -27,80 +29,60 @@ _REASONS = 3
 def top_rows(
     model: TableModel,
     X: Any,
-    table: Any,
-    ids: Any,
-    roles: Roles,
+    rows: StudyRows,
     n_top: int,
     important: list[str] | None = None,
     *,
-    numbers: NDArray[np.int64] | None = None,
-    scores: NDArray[np.float64] | None = None,
-) -> dict[str, Any]:
+    scores: Floats | None = None,
+) -> TopRows:
     """The unlabelled rows with the highest scores, to review next.
 
-    ``numbers`` are the row numbers to show, from 0, shape (n,); by default the places in the
-    table. ``scores`` are those of the unlabelled rows, where they are known.
-
-    Returns
-    -------
-    dict
-        ``header`` and ``rows`` (row number, ids, score, percentile, a few columns), ``ids`` (names
-        of the id columns, whose cells are the text that the table holds), ``columns`` and
-        ``cells`` (all columns of each row, as text), ``probability`` with the ends of its 90%
-        interval (where the model has it) and ``reasons`` (columns whose value puts the row up, the
-        strongest first) and ``marks`` (the words of texts among these reasons).
+    ``important`` columns are tried as reasons, best first; by default those of the table.
+    ``scores`` are those of the unlabelled rows, where they are known.
     """
-    rows = roles.unlabeled
-    if not len(rows) or n_top < 1:
-        nothing = ("header", "rows", "ids", "columns", "cells", "reasons", "marks")
-        return {key: [] for key in nothing}
+    unlabeled, table = rows.roles.unlabeled, rows.table
+    if not len(unlabeled) or n_top < 1:
+        return TopRows()
     if scores is None:
-        parts = np.array_split(rows, -(-len(rows) // 65_536))
+        parts = np.array_split(unlabeled, -(-len(unlabeled) // 65_536))
         scores = np.concatenate([model.score_encoded(X[part]) for part in parts])
     order = np.argsort(-scores, kind="stable")[:n_top]
-    chosen, best = rows[order], scores[order]
-    percent = model.percentile(best)
-    names = [] if ids is None else ids.column_names
-    named = [[cell_text(v) for v in ids.column(name).take(chosen).to_pylist()] for name in names]
-    used = [c.name for c in model.encoder.columns_]
-    values = (
-        _sparse_cells(table, chosen)
-        if model.encoder.is_sparse
-        else {name: table.column(name).take(chosen).to_pylist() for name in used[:_LISTED_COLUMNS]}
-    )
-    listed = list(values)
-    shown = listed[:_SHOWN_COLUMNS]
-    lines = [
-        [
-            int(row if numbers is None else numbers[row]) + 1,
-            *(column[i] for column in named),
-            float(best[i]),
-            float(percent[i]),
-            *(_cell(values[name][i]) for name in shown),
-        ]
-        for i, row in enumerate(chosen)
-    ]
+    chosen, best = unlabeled[order], scores[order]
+    ids = {} if rows.ids is None else {n: rows.ids.column(n) for n in rows.ids.column_names}
+    named = [map(cell_text, cells.take(chosen).to_pylist()) for cells in ids.values()]
+    used = [column.name for column in model.encoder.columns_]
+    if model.encoder.is_sparse:
+        cells, values = None, _sparse_cells(table, chosen)
+    else:
+        cells = table.take(chosen)
+        values = {name: cells.column(name).to_pylist() for name in used[:_LISTED_COLUMNS]}
+    shown = list(values)[:_SHOWN_COLUMNS]
     tried = (important or used)[:_TRIED_COLUMNS]
-    cells = None if model.encoder.is_sparse else table.take(chosen)
     reasons = [_speaks(found) for found in model.reasons(X[chosen], len(tried), tried, cells)]
-    chances = model.probability(best)
-    return {
-        "header": ["row", *names, "score", "percentile", *shown],
-        "rows": lines,
-        "ids": list(names),
-        "columns": listed,
-        "n_columns": len(used) or len(listed),
-        "cells": [[cell_text(values[name][i]) for name in listed] for i in range(len(chosen))],
-        **{
-            name: None if chances is None else chances[:, j].tolist()
-            for j, name in enumerate(CHANCE_COLUMNS)
-        },
-        "reasons": [
+    columns = [
+        (rows.numbers[chosen] + 1).tolist(),
+        *named,
+        best.tolist(),
+        model.percentile(best).tolist(),
+        *([_cell(value) for value in values[name]] for name in shown),
+    ]
+    found = TopRows(
+        ["row", *ids, "score", "percentile", *shown],
+        [list(line) for line in zip(*columns, strict=True)],
+        list(ids),
+        list(values),
+        [[cell_text(value) for value in line] for line in zip(*values.values(), strict=True)],
+        [
             spell_reasons(found, partial(cell_of, table, int(row)) if used else None)
             for row, found in zip(chosen, reasons, strict=True)
         ],
-        "marks": [[word for reason in found for word in reason.words] for found in reasons],
-    }
+        [[word for reason in found for word in reason.words] for found in reasons],
+    )
+    found.n_columns = len(used) or len(values)
+    chances = model.probability(best)
+    for j, name in enumerate(CHANCE_COLUMNS):
+        setattr(found, name, None if chances is None else chances[:, j].tolist())
+    return found
 
 
 def _sparse_cells(matrix: Any, rows: NDArray[np.intp]) -> dict[str, list[float]]:

@@ -13,9 +13,8 @@ from pnuauc._utils.arrays import Floats, Indices
 from pnuauc.committee import AutoAUCClassifier
 from pnuauc.evaluation.heldout import HeldOut, cross_fit
 from pnuauc.labels import Roles
-from pnuauc.prior import ClassPrior
-from pnuauc.priors import read_prior
-from pnuauc.priors.base import read_belief
+from pnuauc.study.evidence import auc_finding, posterior_of
+from pnuauc.study.findings import AUCFinding, Span, Timed
 from pnuauc.study.rows import StudyRows
 
 __all__ = ["past_to_future", "timed_findings"]
@@ -56,43 +55,39 @@ def timed_findings(
     X: Any,
     rows: StudyRows,
     column: str,
-    shuffled: dict[str, Any] | None,
+    shuffled: AUCFinding | None,
     settings: Any,
-) -> dict[str, Any]:
+) -> Timed:
     """AUC on later rows beside the shuffled one, the share of positives over time, and a verdict.
 
     A model of the past has the members and weights that need no held-out rows.
     """
     assert rows.time is not None
     splits = past_to_future(rows.time, rows.roles)
-    found: dict[str, Any] = {"column": column, "auc": None, "spans": [], "believe": None}
     if not splits:
-        found["believe"] = (
+        return Timed(
+            column,
+            None,
+            [],
             f"By '{column}' no later rows can be judged: too few labelled rows of each class come "
-            "before others. Believe the shuffled AUC only if the table does not change over time."
+            "before others. Believe the shuffled AUC only if the table does not change over time.",
         )
-        return found
     model = clone(ranker)
     if isinstance(model, AutoAUCClassifier):
         model.set_params(cv=0, rivals=False)
     held = cross_fit([model], X, rows.roles, splits, groups=rows.groups)
-    whole = _posterior(held, rows.roles, settings)
-    found["auc"] = {**whole.auc(settings.level)._asdict(), "level": settings.level}
+    auc, spans = auc_finding(posterior_of(held, rows.roles, settings), settings.level), []
     for k in range(held.n_folds):
-        own = np.flatnonzero(held.fold == k)
-        span = _posterior(_only(held, k), rows.roles, settings)
-        share = span.class_prior() if rows.roles.n_unlabeled else None
-        first = float(rows.time[held.rows[own]].min())
-        found["spans"].append(
-            {
-                "begins": _spelled(first, rows, column),
-                "positive": int((held.codes[own] == 1).sum()),
-                "negative": int((held.codes[own] == 0).sum()),
-                "share": None if share is None else [share.value, share.low, share.high],
-            }
-        )
-    found["believe"] = _verdict(found["auc"], shuffled)
-    return found
+        span = _only(held, k)
+        share = None
+        if rows.roles.n_unlabeled:
+            prior = posterior_of(span, rows.roles, settings).class_prior()
+            share = [prior.value, prior.low, prior.high]
+        first = int(span.rows[np.argmin(rows.time[span.rows])])
+        begins = str(rows.spare.column(column)[first].as_py())  # as the table holds it
+        positive, negative = (int((span.codes == code).sum()) for code in (1, 0))
+        spans.append(Span(begins, positive, negative, share))
+    return Timed(column, auc, spans, _verdict(auc, shuffled))
 
 
 def _only(held: HeldOut, fold: int) -> HeldOut:
@@ -105,32 +100,12 @@ def _only(held: HeldOut, fold: int) -> HeldOut:
     )
 
 
-def _posterior(held: HeldOut, roles: Roles, settings: Any) -> Any:
-    share = roles.n_positive / max(roles.n_positive + roles.n_negative, 1)
-    known = read_prior(settings.prior) if roles.n_unlabeled else ClassPrior.known(share)
-    belief = read_belief(settings.belief)
-    ones = np.ones((held.n_folds, 1))
-    return held.posterior(
-        ones,
-        known,
-        (belief.a, belief.b),
-        random_labels=settings.sampling == "random",
-        seed=settings.random_state,
-    )
-
-
-def _spelled(value: float, rows: StudyRows, column: str) -> str:
-    """The first cell of a span, as the table holds it."""
-    row = int(np.flatnonzero(rows.time == value)[0])
-    return str(rows.spare.column(column)[row].as_py())
-
-
-def _verdict(timed: dict[str, Any], shuffled: dict[str, Any] | None) -> str:
+def _verdict(timed: AUCFinding, shuffled: AUCFinding | None) -> str:
     later = f"Judged on later rows the AUC is {_limits(timed)}"
     if shuffled is None:
         return f"{later}: believe it."
     beside = f"on shuffled rows {_limits(shuffled)}"
-    if timed["low"] <= shuffled["value"] <= timed["high"]:
+    if timed.low <= shuffled.value <= timed.high:
         return (
             f"{later}, {beside}: no change over time can be seen, and both may be believed; the "
             "shuffled one rests on more rows."
@@ -138,5 +113,5 @@ def _verdict(timed: dict[str, Any], shuffled: dict[str, Any] | None) -> str:
     return f"{later}, {beside}: the table changes over time. For rows to come believe the first."
 
 
-def _limits(auc: dict[str, Any]) -> str:
-    return f"{auc['value']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})"
+def _limits(auc: AUCFinding) -> str:
+    return f"{auc.value:.3f} ({auc.low:.3f} to {auc.high:.3f})"
