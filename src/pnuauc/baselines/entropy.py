@@ -140,15 +140,13 @@ class LogisticPlusEntropy(SmoothLoss):
     """l(m) + h(m), h(m) = -s log s - (1-s) log(1-s) with s = 1/(1 + exp(-m)); h = l - m l'.
 
     h alone has two vanishing tails; together with the logistic loss l it has the tails that the
-    smooth pair sums ask for (-m to the left; to the right (m + 2) exp(-m), the factor costing less
-    than two of their eleven digits). The entropy is the difference of two such sums.
+    smooth pair sums ask for. The entropy is the difference of two such sums.
     """
 
     name = "logistic_plus_entropy"
     convex = False
     consistent = False
     lipschitz = 1.25
-    linear_below = 40.0
 
     def value(self, margins: ArrayLike) -> Floats:
         return self.value_and_derivative(margins)[0]

@@ -2,8 +2,8 @@
 
 A loss knows one margin at a time. How it is summed over all pairs of two score vectors is the
 business of :mod:`pnuauc.core.pairs`, which reads what a loss declares about its shape: a
-:class:`PiecewisePolynomial` gives its breakpoints and pieces as data, a :class:`SmoothLoss` its
-tails. A new loss is one class here and one line in ``LOSSES``.
+:class:`PiecewisePolynomial` its terms, a :class:`SmoothLoss` its tails. A new loss is one class
+here and one line in ``LOSSES``.
 
 One rule holds for every loss with corners or jumps: **at a breakpoint the answer is the mean of
 the two sides.** So a tie costs 1/2 under the zero-one loss, and the (sub)derivative of the hinge
@@ -13,10 +13,8 @@ at m = 1 is -1/2.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +30,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "PiecewisePolynomial",
+    "Power",
     "SmoothLoss",
     "SmoothedAbsolute",
     "SmoothedHinge",
@@ -40,8 +39,6 @@ __all__ = [
     "ZeroOne",
     "get_loss",
 ]
-
-Pieces: TypeAlias = tuple[tuple[float, ...], ...]
 
 
 def _floats(margins: ArrayLike) -> Floats:
@@ -128,14 +125,11 @@ class Exponential(Loss):
 
 
 class SmoothLoss(Loss):
-    """An analytic loss with simple tails.
+    """An analytic loss that vanishes as exp(-m), with l(-m) = l(m) + m.
 
-    To the left of ``-linear_below`` it equals ``-m`` to rounding (relative 1e-15); to the right
-    it lies between c exp(-m) and exp(-m) for some c of order one; its nearest singularity is at
-    least a distance 3 from the real line, so that polynomials of low degree follow it over a unit.
+    Its nearest singularity is at least a distance 3 from the real line, so that polynomials of low
+    degree follow it over a unit.
     """
-
-    linear_below: ClassVar[float]
 
 
 @dataclass(frozen=True)
@@ -145,7 +139,6 @@ class Logistic(SmoothLoss):
     name = "logistic"
     consistent = True
     lipschitz = 1.0
-    linear_below = 32.0  # exp(-32) / 32 = 4e-16
 
     def value(self, margins: ArrayLike) -> Floats:
         m = _floats(margins)
@@ -165,55 +158,44 @@ class Logistic(SmoothLoss):
             return value, -np.where(m > 0.0, decay, 1.0) / (1.0 + decay)
 
 
-class PiecewisePolynomial(Loss):
-    """l(m) = sum_q pieces[i][q] u^q on the i-th interval between breakpoints, degree at most 2.
+class Power(NamedTuple):
+    """coefficient * max(0, side * (knot - m))^power; power 0 is a step, one half at the knot."""
 
-    ``u`` >= 0 is the distance to the breakpoint that ends the interval on the right,
-    u = breakpoints[i] - m; on the last interval, which has none, u = m - breakpoints[-1].
-    Distances rather than powers of m: sums of them have no cancellation to lose digits by.
+    coefficient: float
+    knot: float
+    power: int
+    side: int = 1
+
+    def at(self, m: Floats) -> Floats:
+        u = self.side * (self.knot - m)
+        step = np.heaviside(u, 0.5) if self.power == 0 else np.maximum(u, 0.0) ** self.power
+        return np.asarray(self.coefficient * step)
+
+
+class PiecewisePolynomial(Loss):
+    """l(m) = a sum of truncated powers c max(0, s (k - m))^q, q = 0, 1 or 2 and s = 1 or -1.
 
     Attributes
     ----------
-    breakpoints : tuple of float, length r >= 1, increasing
-    pieces : tuple of coefficient tuples, length r + 1
+    terms : tuple of Power
     """
 
-    breakpoints: tuple[float, ...]
-    pieces: Pieces
+    terms: tuple[Power, ...]
 
     @property
-    def derivative_pieces(self) -> Pieces:
-        """The pieces of l', in the same form."""
+    def slope_terms(self) -> tuple[Power, ...]:
+        """The terms of l'."""
         if not self.has_derivative:
             raise ValueError(f"The {self.name} loss has no derivative; {_FITTING_HINT}")
-        return _differentiate(self.pieces)
+        return tuple(Power(-s * q * c, k, q - 1, s) for c, k, q, s in self.terms)
 
     def value(self, margins: ArrayLike) -> Floats:
-        return _evaluate(self.breakpoints, self.pieces, _floats(margins))
+        m = _floats(margins)
+        return np.asarray(sum(term.at(m) for term in self.terms))
 
     def derivative(self, margins: ArrayLike) -> Floats:
-        return _evaluate(self.breakpoints, self.derivative_pieces, _floats(margins))
-
-
-def _differentiate(pieces: Pieces) -> Pieces:
-    # u falls as m grows on every interval but the last.
-    signs = [-1.0] * (len(pieces) - 1) + [1.0]
-    return tuple(
-        tuple(sign * q * c for q, c in enumerate(piece) if q > 0) or (0.0,)
-        for sign, piece in zip(signs, pieces, strict=True)
-    )
-
-
-def _evaluate(breakpoints: Sequence[float], pieces: Pieces, m: Floats) -> Floats:
-    edges = [-np.inf, *breakpoints, np.inf]
-    anchors = [*breakpoints, breakpoints[-1]]
-    out = np.zeros_like(m)
-    for (low, high), anchor, piece in zip(pairwise(edges), anchors, pieces, strict=True):
-        # 1 inside, 1/2 on an edge: the two neighbours share a breakpoint equally.
-        share = 0.5 * ((m > low) & (m <= high)) + 0.5 * ((m >= low) & (m < high))
-        u = np.abs(np.clip(m, low, high) - anchor)
-        out += share * np.polynomial.polynomial.polyval(u, piece)
-    return out
+        m = _floats(margins)
+        return np.asarray(sum(term.at(m) for term in self.slope_terms))
 
 
 @dataclass(frozen=True)
@@ -224,8 +206,7 @@ class Hinge(PiecewisePolynomial):
     differentiable = False
     consistent = False
     lipschitz = 1.0
-    breakpoints = (1.0,)
-    pieces = ((0.0, 1.0), (0.0,))
+    terms = (Power(1.0, 1.0, 1),)
 
     def smoothed(self, width: float) -> SmoothedHinge:
         return SmoothedHinge(width)
@@ -238,8 +219,7 @@ class SquaredHinge(PiecewisePolynomial):
     name = "squared_hinge"
     consistent = True
     lipschitz = np.inf
-    breakpoints = (1.0,)
-    pieces = ((0.0, 0.0, 1.0), (0.0,))
+    terms = (Power(1.0, 1.0, 2),)
 
 
 @dataclass(frozen=True)
@@ -250,8 +230,7 @@ class Absolute(PiecewisePolynomial):
     differentiable = False
     consistent = False
     lipschitz = 1.0
-    breakpoints = (1.0,)
-    pieces = ((0.0, 1.0), (0.0, 1.0))
+    terms = (Power(1.0, 1.0, 1), Power(1.0, 1.0, 1, side=-1))
 
     def smoothed(self, width: float) -> SmoothedAbsolute:
         return SmoothedAbsolute(width)
@@ -267,15 +246,19 @@ class ZeroOne(PiecewisePolynomial):
     convex = False
     consistent = True
     lipschitz = np.inf
-    breakpoints = (0.0,)
-    pieces = ((1.0,), (0.0,))
+    terms = (Power(1.0, 0.0, 0),)
 
 
 @dataclass(frozen=True)
 class _Smoothed(PiecewisePolynomial):
-    """A loss with its corner at m = 1 rounded off within ``width`` of it."""
+    """A loss with its corner at m = 1 rounded off within ``width`` of it.
+
+    max(0, u) becomes (max(0, u + w)^2 - max(0, u - w)^2) / (4 w), w the width.
+    """
 
     width: float = 1e-2
+    lipschitz = 1.0
+    sides: ClassVar[tuple[int, ...]] = (1,)
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.width) and 0.0 < self.width < 1.0):
@@ -284,9 +267,24 @@ class _Smoothed(PiecewisePolynomial):
             )
 
     @property
-    def breakpoints(self) -> tuple[float, ...]:  # type: ignore[override]
-        """1 - width and 1 + width."""
-        return (1.0 - self.width, 1.0 + self.width)
+    def terms(self) -> tuple[Power, ...]:  # type: ignore[override]
+        """Two truncated squares for each side that the corner has."""
+        w = self.width
+        return tuple(
+            Power(sign * 0.25 / w, 1.0 + sign * s * w, 2, s) for s in self.sides for sign in (1, -1)
+        )
+
+    def value(self, margins: ArrayLike) -> Floats:
+        # the corner and a bump: far from it the difference of the squares would lose digits
+        u = 1.0 - _floats(margins)
+        bump = np.maximum(self.width - np.abs(u), 0.0) ** 2 / (4.0 * self.width)
+        return np.asarray(sum(np.maximum(s * u, 0.0) + bump for s in self.sides))
+
+    def derivative(self, margins: ArrayLike) -> Floats:
+        u = 1.0 - _floats(margins)
+        return np.asarray(
+            sum(-s * np.clip(0.5 + s * u / (2.0 * self.width), 0.0, 1.0) for s in self.sides)
+        )
 
 
 @dataclass(frozen=True)
@@ -298,12 +296,6 @@ class SmoothedHinge(_Smoothed):
 
     name = "smoothed_hinge"
     consistent = True
-    lipschitz = 1.0
-
-    @property
-    def pieces(self) -> Pieces:  # type: ignore[override]
-        """Linear, quadratic, zero."""
-        return ((self.width, 1.0), (0.0, 0.0, 0.25 / self.width), (0.0,))
 
 
 @dataclass(frozen=True)
@@ -315,12 +307,7 @@ class SmoothedAbsolute(_Smoothed):
 
     name = "smoothed_absolute"
     consistent = False
-    lipschitz = 1.0
-
-    @property
-    def pieces(self) -> Pieces:  # type: ignore[override]
-        """Linear, quadratic, linear."""
-        return ((self.width, 1.0), (self.width, -1.0, 0.5 / self.width), (self.width, 1.0))
+    sides = (1, -1)
 
 
 LOSSES: dict[str, Loss] = {
