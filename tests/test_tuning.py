@@ -10,7 +10,13 @@ from pnuauc import tuning
 
 FIELDS = [
     (type(room).__name__, field.name, getattr(room, field.name))
-    for room in (tuning.POSTERIOR, tuning.COMMITTEE)
+    for room in (
+        tuning.POSTERIOR,
+        tuning.COMMITTEE,
+        tuning.TOGETHER,
+        tuning.LATER,
+        tuning.DIFFERENT,
+    )
     for field in dataclasses.fields(room)
 ]
 

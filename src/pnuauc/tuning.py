@@ -9,7 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["COMMITTEE", "POSTERIOR", "Committee", "PosteriorTuning", "Tuned"]
+__all__ = [
+    "COMMITTEE",
+    "DIFFERENT",
+    "LATER",
+    "POSTERIOR",
+    "TOGETHER",
+    "Committee",
+    "Different",
+    "Later",
+    "PosteriorTuning",
+    "Together",
+    "Tuned",
+]
 
 T = TypeVar("T")
 
@@ -114,5 +126,98 @@ class Committee:
     )
 
 
+@dataclass(frozen=True)
+class Together:
+    """From when on rows are suspected to belong together (:mod:`pnuauc.study.groups`)."""
+
+    values: Tuned[tuple[int, int]] = Tuned(
+        (20, 60),
+        "Least number of values of a column that may name groups, and most rows a value. Fewer "
+        "values or more rows each are categories, which a model may read.",
+        "reason: twenty groups are the fewest that say how alike rows of one are",
+    )
+    shared: Tuned[int] = Tuned(
+        2,
+        "Labelled rows that share a value with another, at least. With 4 one in 16 strong panels "
+        "of two rows a group is missed; fewer than two cannot mislead.",
+        "reason: one pair of labelled rows in two folds is the least that leaks",
+    )
+    errors: Tuned[float] = Tuned(
+        4.5,
+        "Standard errors by which rows of one value must be nearer than rows of two. At 3 one "
+        "column in 700 is named by chance, and a table has many.",
+        "reason: three in a million for each column",
+    )
+    nearer: Tuned[float] = Tuned(
+        0.05,
+        "Share of the squared distance by which they must be nearer as well. Half of it names "
+        "columns that change no stated number, twice of it misses weak effects.",
+        "reason: correlations of rows below .05 change intervals little",
+    )
+    chance: Tuned[float] = Tuned(
+        1e-4,
+        "Chance that labels repeat within values as seen, if values were no names. A smaller one "
+        "misses columns that give labels away in small tables.",
+        "reason: one false alarm in 10,000 columns",
+    )
+    near: Tuned[tuple[float, float]] = Tuned(
+        (0.3, 0.4),
+        "Share of labelled rows with a near labelled one, and how near, as a share of what the "
+        "20th and 60th nearest rows lead to expect. Larger distances name tables without groups.",
+        "reason: panels of docs/lab/groups.md; set before its tables were drawn",
+    )
+
+
+@dataclass(frozen=True)
+class Later:
+    """How the past judges the future (:mod:`pnuauc.study.timed`)."""
+
+    begins: Tuned[tuple[float, ...]] = Tuned(
+        (0.4, 0.6, 0.8),
+        "Shares of the labelled rows at which a span begins that is judged by a model of all rows "
+        "before. Earlier ones judge models of few rows, later ones few rows.",
+        "reason: models of the past have at least 40% of the labels, 60% are judged",
+    )
+    fewest: Tuned[int] = Tuned(
+        3,
+        "Rows of each labelled class that a model of the past needs. With more of them fewer "
+        "tables can be judged by time, with fewer the first span means nothing.",
+        "reason: as many as folds need",
+    )
+
+
+@dataclass(frozen=True)
+class Different:
+    """When a table that is scored looks unlike the fitted one (:mod:`pnuauc.model.compare`)."""
+
+    share: Tuned[float] = Tuned(
+        0.2,
+        "Cells of a column that must be missing, outside of the range or new, beyond the usual "
+        "share. Half of it warns of months that are merely different, twice of it misses a file.",
+        "reason: a fifth of a column is more than drift and less than half a file",
+    )
+    chance: Tuned[float] = Tuned(
+        1e-4,
+        "Chance of such a share in a file of these many rows, over all columns. Larger ones warn "
+        "of small files that are fine, smaller ones miss files of ten rows.",
+        "reason: one false alarm in 10,000 files",
+    )
+    outside: Tuned[float] = Tuned(
+        0.02,
+        "Share of fitted cells outside of the range that a column has, by its definition "
+        "(1% at either end, with a margin); it moves with that definition only.",
+        "reason: definition of the range in pnuauc.io.encode",
+    )
+    spans: Tuned[float] = Tuned(
+        10.0,
+        "Dates go on: only one this many fitted spans away is strange. Half of it would warn of "
+        "a model that is used for years, twice of it is a century for ten years of data.",
+        "reason: wrong centuries and swapped day and year are found, later years are not",
+    )
+
+
 POSTERIOR = PosteriorTuning()
 COMMITTEE = Committee()
+TOGETHER = Together()
+LATER = Later()
+DIFFERENT = Different()

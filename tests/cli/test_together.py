@@ -62,6 +62,16 @@ def test_scores_of_rows_that_were_seen_are_marked_and_not_judged(fitted):
     assert refused.exit_code == 2
     assert "heldout.csv" in refused.output
     assert "AUC of 'score'" not in refused.output
+    # neither the choice of columns nor a join loses the mark
+    few = ("--columns", "id,score", "-o", folder / "few.csv")
+    assert run("score", folder / "m.pnuauc", folder / "both.csv", *few).exit_code == 0
+    assert list(pd.read_csv(folder / "few.csv")) == ["id", "score", "seen"]
+    both[["id", "y"]].to_csv(folder / "labels.csv", index=False)
+    for name in ("few.csv", "both.scored.csv"):
+        files = (folder / name, folder / "labels.csv")
+        again = run("evaluate", *files, "--label", "y", "--id", "id")
+        assert again.exit_code == 2
+        assert "heldout.csv" in again.output
     scored[~scored["seen"]].to_csv(folder / "new.csv", index=False)
     assert run("evaluate", folder / "new.csv", "--label", "y").exit_code == 0
 

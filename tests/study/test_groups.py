@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from pnuauc import fit_table
+from pnuauc.exceptions import InputError
 from pnuauc.labels import Roles
 from pnuauc.study.groups import find_groups
 from pnuauc.study.rows import ColumnRoles, study_rows
@@ -25,6 +26,7 @@ def panel(seed=0, n_groups=150, m=6, effect=2.0, n_labeled=12):
     table = pd.DataFrame(X, columns=list("abcde"))
     table["customer"] = rng.permutation(100_000)[:n_groups][group]
     table["label"] = np.where(labeled, y.astype(float), np.nan)
+    table["truth"] = y
     order = rng.permutation(len(table))
     return table.iloc[order].reset_index(drop=True)
 
@@ -59,6 +61,16 @@ def test_a_column_of_one_label_a_group_matters_where_it_is_read():
     assert find_groups(both, spare.select([]), X, roles, {}).column == "customer"
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_of_one_class_are_no_group(seed):
+    """Rows of a value share the class and nothing else: dealt one by one they do no harm."""
+    table = panel(seed, n_groups=450, m=2, effect=0.0, n_labeled=45)
+    table[["a", "b"]] += 1.5 * table["truth"].to_numpy()[:, None]
+    assert find_groups(*looked_at(table), {}) is None
+    strong = panel(seed, n_groups=450, m=2, effect=1.5, n_labeled=45)
+    assert find_groups(*looked_at(strong), {}).column == "customer"
+
+
 def test_near_rows_are_found_without_a_column_if_labels_go_by_group():
     table = panel(3, effect=30.0).drop(columns="customer")
     alone = table.assign(customer=np.arange(len(table)))
@@ -85,7 +97,7 @@ def test_groups_of_several_columns_are_linked_and_empty_cells_name_nothing():
 
 
 def test_ids_that_repeat_are_groups_unless_the_user_says_otherwise():
-    table = panel(1)
+    table = panel(1).drop(columns="truth")
     rows = study_rows(table, ColumnRoles("label", ids=("customer",)), 10_000, 0)
     assert rows.grouping == ("customer",)
     assert len(np.unique(rows.groups)) == 150
@@ -93,6 +105,18 @@ def test_ids_that_repeat_are_groups_unless_the_user_says_otherwise():
     assert study_rows(table, said, 10_000, 0).groups is None
     single = table.assign(customer=np.arange(len(table)))
     assert study_rows(single, ColumnRoles("label", ids=("customer",)), 10_000, 0).groups is None
+
+
+def test_groups_are_kept_together_in_memory_only(monkeypatch):
+    table, roles = panel(1), ColumnRoles("label", ids=("customer",))
+    assert study_rows(table, roles, "all", 0).grouping == ("customer",)
+    monkeypatch.setattr("pnuauc.study.rows.SAMPLE_ROWS", 500)
+    with pytest.raises(InputError, match="The id names several rows.*no groups"):
+        study_rows(table, roles, "all", 0)
+    with pytest.raises(InputError, match="Groups need the rows in memory"):
+        study_rows(table, ColumnRoles("label", groups=("customer",)), "all", 0)
+    apart = ColumnRoles("label", ids=("customer",), groups=("none",))
+    assert study_rows(table, apart, "all", 0).groups is None
 
 
 def test_later_rows_are_judged_by_earlier_ones_only():
@@ -111,7 +135,7 @@ def test_later_rows_are_judged_by_earlier_ones_only():
 @pytest.mark.slow
 def test_grouping_undoes_what_rows_of_one_customer_pretend():
     """The same table, rows dealt one by one and by group; the truth is about .6."""
-    table = panel(0, n_labeled=24)
+    table = panel(0, n_labeled=24).drop(columns="truth")
     quick = {"comparisons": False, "importance": False, "n_jobs": 1, "random_state": 0}
     alone = fit_table(table, drop=["customer"], **quick).findings
     assert alone["suspected"]["column"] == "customer"

@@ -225,7 +225,8 @@ def _joined(
         own = [n for n in others if n in scores] if scores else _score_columns(table, others, label)
         taken: list[str] = [] if whole is None else whole.column_names
         names = {n: f"{n} ({path.stem})" if n in taken else n for n in own}
-        kept = [*ids, *own, *(n for n in others if n == label and n not in taken)]
+        marks = [n for n in others if n in {label, "seen"} and n not in {*taken, *own}]
+        kept = [*ids, *own, *marks]
         part = table.select(kept).rename_columns([names.get(n, n) for n in kept])
         columns += names.values()
         whole = part if whole is None else whole.join(part, list(ids), join_type="inner")
@@ -240,7 +241,8 @@ def _score_columns(table: Any, names: Sequence[str], label: str) -> list[str]:
     """``score`` if there is one, else every column of numbers but the label."""
     if "score" in names:
         return ["score"]
-    return [n for n in names if n != label and is_number(as_typed(table.column(n)).type)]
+    others = [n for n in names if n not in {label, "seen"}]
+    return [n for n in others if is_number(as_typed(table.column(n)).type)]
 
 
 def _tell_scores(voice: Voice, name: str, result: ScoreFinding) -> None:

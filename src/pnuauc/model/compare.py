@@ -27,16 +27,10 @@ from pnuauc.io.cells import (
 )
 from pnuauc.io.columns import Column
 from pnuauc.io.encode import Cells, Encoding, TableEncoder, n_missing
+from pnuauc.tuning import DIFFERENT
 
 __all__ = ["Comparison", "in_forms_of"]
 
-#: A column looks different if a fifth more of its cells than when it was fitted are missing,
-#: outside of the fitted range or of categories never seen, and chance does not explain it.
-_A_FIFTH, _CHANCE = 0.2, 1e-4
-#: Share of cells outside of the range of a column, by its definition (see ``Encoding.low``).
-_OUTSIDE = 0.02
-#: Dates go on: only one this many fitted spans away is strange.
-_SPANS = 10.0
 _FORMS = {
     "": "plain numbers", "clock": "times of the day", "duration": "durations",
     "ymd": "dates with the year first", "dmy": "dates with the day first",
@@ -139,7 +133,7 @@ class Comparison:
         self, column: Column, values: NDArray[np.float64], low: float, high: float
     ) -> None:
         self._missing[column.name] += int(np.isnan(values).sum())
-        margin = _SPANS * (high - low) if column.kind == "date" else 0.0
+        margin = DIFFERENT.spans.value * (high - low) if column.kind == "date" else 0.0
         outside = (values < low - margin) | (values > high + margin)  # a gap is neither
         if outside.any():
             self._outside[column.name] += int(outside.sum())
@@ -148,7 +142,7 @@ class Comparison:
     def found(self, encoding: Encoding) -> dict[str, list[str]]:
         """What is different, in words, by column."""
         out: dict[str, list[str]] = {}
-        limit = _CHANCE / max(len(encoding.columns), 1)
+        limit = DIFFERENT.chance.value / max(len(encoding.columns), 1)
         for place, column in enumerate(encoding.columns):
             name, fitted = column.name, float(encoding.missing[place])
             missing = self._missing[name]
@@ -159,7 +153,7 @@ class Comparison:
             ):
                 said.append(f"{missing / self._rows:.0%} missing, {fitted:.0%} when fitted")
             kind, j = encoding.places[place]
-            if _more(self._outside[name], present, _OUTSIDE, limit):
+            if _more(self._outside[name], present, DIFFERENT.outside.value, limit):
                 share = self._outside[name] / present
                 here = "" if kind == "date" else f", such as {self._shown[f'{name} range']:.4g}"
                 fitted_range = f" ({encoding.low[j]:.4g} to {encoding.high[j]:.4g})"
@@ -167,7 +161,7 @@ class Comparison:
                     f"{share:.0%} of its values outside of what was fitted"
                     f"{'' if kind == 'date' else fitted_range}{here}"
                 )
-            if _more(self._fresh[name], self._rows, _OUTSIDE, limit):
+            if _more(self._fresh[name], self._rows, DIFFERENT.outside.value, limit):
                 share = self._fresh[name] / self._rows
                 said.append(f"{share:.0%} of its cells in categories that were never seen")
             if self._odd[name] and not column.lenient:
@@ -183,6 +177,6 @@ class Comparison:
 
 def _more(count: int, n: int, expected: float, limit: float) -> bool:
     """Whether the share is more than a fifth above the expected one, and not by chance."""
-    if not n or count / n <= expected + _A_FIFTH:
+    if not n or count / n <= expected + DIFFERENT.share.value:
         return False
     return bool(stats.binom.sf(count - 1, n, expected) < limit)

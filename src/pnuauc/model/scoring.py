@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, Any
 
@@ -52,7 +52,8 @@ class OutputChoice:
     keep : column names to copy, beside the model's id and label columns that are there; where
         there is no id, the row number (from 1) is written as ``row``
     columns : names of the output's columns in order, among those of the table, ``row``, ``seen``,
-        ``score``, ``percentile``, ``probability`` with its ends, and ``reasons``; None takes all
+        ``score``, ``percentile``, ``probability`` with its ends, and ``reasons``; None takes all;
+        of a table with the model's label column ``seen`` is always among them
     sort : whether the highest scores come first; then what is written is held in memory
     top : write only this many rows, the highest scores first
     threshold : only rows that score at least this
@@ -205,6 +206,10 @@ def score_file(
         known = "a LIBSVM file" if model.encoder.is_sparse else "a table with named columns"
         raise InputError(f"The model was fitted on {known}; '{rows.name}' is not one.")
     kept, columns = _columns_to_read(model, rows, choice)
+    listed = choice.columns
+    if listed is not None and model.seen is not None and model.card.get("label") in kept:
+        # the fitted table, perhaps: its scores beside its labels must not be judged unmarked
+        choice = replace(choice, columns=tuple(dict.fromkeys([*listed, "seen"])))
     numbered = not set(kept) & set(model.card.get("ids", [])) or "row" in (choice.columns or ())
     summary = ScoreSummary(kept=tuple(kept))
     reader = _Reader(model)

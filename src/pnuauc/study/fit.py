@@ -231,7 +231,7 @@ def fit_study(
             )
             if columns.groups != NO_GROUPS and rows.groups is None and rows.spare is not None:
                 tick("keeping rows together", 0.0)
-                suspected = suspect_groups(rows, X, encoder, ranker, found.auc, settings.level)
+                suspected = suspect_groups(rows, X, encoder, ranker, found.auc, settings, folds)
                 if suspected is not None:
                     found.suspected = suspected
                     messages.append(suspected.message)
@@ -363,7 +363,7 @@ def _procedure(n_folds: int, found: Findings) -> str:
 
 def _repeated(rows: StudyRows) -> str:
     assert rows.groups is not None
-    named = few([f"'{name}'" for name in rows.grouping])
+    named = few(rows.grouping)
     return (
         f"The id {named} names several rows ({len(np.unique(rows.groups)):,} ids for "
         f"{len(rows.roles):,} rows): rows of one id are taken as a group. Name no groups ('none') "

@@ -481,7 +481,8 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     left_out = (columns.label, *columns.apart, *columns.drop)
     features = [name for name in source.schema.names if name not in left_out]
     spare = [n for n in (*columns.apart, *columns.drop) if not _is_nested(source.schema, n)]
-    if columns.grouping and max_unlabeled == "all":
+    elsewhere = max_unlabeled == "all" and counts.n_unlabeled > at_most
+    if columns.grouping and elsewhere:
         raise InputError("Groups need the rows in memory; draw a number of unlabelled rows.")
     named = columns.grouping[:1] or columns.ids  # of a group all rows are drawn, or none
     keys = RowKeys(tuple(sorted(named or features)), seed, bool(named))
@@ -497,8 +498,13 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         notes += [f"Column '{name}' {NUMBERS_ROWS}" for name in numbering]
         notes.append(_draw_note(roles.n_unlabeled, counts.n_unlabeled, max_unlabeled))
     grouping = columns.grouping
-    if not grouping and columns.ids and columns.groups != NO_GROUPS and max_unlabeled != "all":
-        grouping = columns.ids if _repeat(drawn, columns.ids) else ()
+    if columns.ids and columns.groups == () and _repeat(drawn, columns.ids):
+        if elsewhere:
+            raise InputError(
+                "The id names several rows, which are taken as a group, and groups need the rows "
+                "in memory: draw a number of unlabelled rows, or name no groups ('none')."
+            )
+        grouping = columns.ids
     return StudyRows(
         drawn.table.select([name for name in features if name not in numbering]),
         roles,

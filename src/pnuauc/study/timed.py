@@ -16,14 +16,10 @@ from pnuauc.labels import Roles
 from pnuauc.study.evidence import auc_finding, posterior_of
 from pnuauc.study.findings import AUCFinding, Span, Timed
 from pnuauc.study.rows import StudyRows
+from pnuauc.tuning import LATER
 
 __all__ = ["past_to_future", "timed_findings"]
 
-#: Spans of time that are judged one after the other, each by a model of all rows before it, begin
-#: at these shares of the labelled rows.
-_BEGINS = (0.4, 0.6, 0.8)
-#: Rows of each labelled class that a model of the past needs.
-_FEWEST = 3
 _MOST_UNLABELED = 5000
 
 
@@ -34,12 +30,12 @@ def past_to_future(time: Floats, roles: Roles) -> list[tuple[Indices, Indices]]:
     classes = [code for code in (1, 0) if (roles.codes == code).any()]
     if not labeled.any():
         return []
-    edges = [*np.unique(np.quantile(time[labeled], _BEGINS, method="higher")), np.inf]
+    edges = [*np.unique(np.quantile(time[labeled], LATER.begins.value, method="higher")), np.inf]
     splits = []
     for begin, end in pairwise(edges):
         past = np.flatnonzero(known & (time < begin))
         span = np.flatnonzero(known & (time >= begin) & (time < end))
-        if any((roles.codes[past] == code).sum() < _FEWEST for code in classes):
+        if any((roles.codes[past] == code).sum() < LATER.fewest.value for code in classes):
             continue
         unlabeled = span[roles.codes[span] < 0]
         needs = [*classes, *([-1] if roles.n_unlabeled else [])]
