@@ -119,6 +119,13 @@ class Committee:
         "its time in scoring.",
         "reason: nine in ten of the weight is all of it",
     )
+    idle_text: Tuned[float] = Tuned(
+        0.75,
+        "Probability, before held-out rows are seen, that text beside columns says nothing. With "
+        "2/3 a column of random titles costs .25 points of AUC (10 + 40 labels, 17 draws on up to "
+        "8 tables) and text is worth 3.0 on four tables (12 draws); with 4/5 .1 and 2.7.",
+        "python -m experiments text_noise; text_mixed",
+    )
     pull: Tuned[float] = Tuned(
         10.0,
         "Pull of learned weights towards equal ones, in labelled rows; used from 400 labels.",

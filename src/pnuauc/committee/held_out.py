@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, ndtr, ndtri
 
 from pnuauc._utils.arrays import Floats, Indices
 from pnuauc.committee.members import Member, Situation, Training
@@ -18,7 +18,7 @@ from pnuauc.core.rows import row_groups
 from pnuauc.evaluation.heldout import HeldOut, row_worth, standardize
 from pnuauc.tuning import COMMITTEE
 
-__all__ = ["cross_scores", "weigh", "weigh_apart"]
+__all__ = ["cross_scores", "expected_distance", "weigh", "weigh_apart"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,34 +190,55 @@ def _tried(members: Sequence[Member], held_out: HeldOut, weights: Floats) -> Flo
     """The same, but for members on trial: exp((AUC alone - AUC of the others) / tolerance).
 
     A weight below the least is none, one above the most is that: a hundred labels can say that
-    much, since both AUCs come from the same rows. Members that read text are weighed together,
-    against the sum of all others: uninformative text has no weight, and columns that say
-    nothing have little.
+    much, since both AUCs come from the same rows. Members that read text are weighed together
+    against the sum of all others, as the linear discriminant of the two sums would: each by how
+    far positives and negatives are apart on it.
     """
     tried = _on_trial(members)
     text = [i for i in tried if members[i].reads_latent]
-    columns = weights.copy()
-    columns[text] = 0.0
+    columns, beside = weights.copy(), np.zeros(len(weights))
+    columns[text], beside[text] = 0.0, weights[text]
     for i in tried:
         if i not in text:
-            columns[i] = _ahead(held_out, columns, [i])
+            columns[i] = _ahead(held_out, columns, i)
     if not text:
         return columns
-    out = columns.copy()
-    out[text] = weights[text]
-    out[text] *= _ahead(held_out, out, text) * columns.sum() / weights[text].sum()
+    out = _apart(held_out, columns, 0.0) + _apart(held_out, beside, COMMITTEE.idle_text.value)
     return np.asarray(out * weights.sum() / out.sum())
 
 
-def _ahead(held_out: HeldOut, weights: Floats, tried: list[int]) -> float:
-    """Weight of some members beside the others, by their AUCs."""
+def _ahead(held_out: HeldOut, weights: Floats, tried: int) -> float:
+    """Weight of a member beside the others, by their AUCs."""
     low, high = COMMITTEE.trial_weights.value
     alone, rest = np.zeros(len(weights)), weights.copy()
-    alone[tried] = weights[tried] if weights[tried].any() else 1.0
-    rest[tried] = 0.0
+    alone[tried], rest[tried] = 1.0, 0.0
     gap = _auc_of(held_out, alone) - _auc_of(held_out, rest)
     weight = min(float(np.exp(gap / COMMITTEE.tolerance.value)), high)
     return weight if weight >= low else 0.0
+
+
+def _apart(held_out: HeldOut, weights: Floats, idle: float) -> Floats:
+    """The weights times the expected distance of the classes in deviations of their sum.
+
+    Held-out rows say d = sqrt(2) ndtri(AUC) with the variance discount (1 / n_P + 1 / n_N).
+    """
+    worth = [held_out.worth[held_out.codes == code].sum() for code in (1, 0)]
+    rows = [n or np.count_nonzero(held_out.codes == -1) for n in worth]
+    variance = held_out.discount * sum(1.0 / n for n in rows)
+    d = np.sqrt(2.0) * ndtri(np.clip(_auc_of(held_out, weights), 0.02, 0.98))
+    reference = np.concatenate(held_out.reference)[:, : len(weights)]
+    spread = float((reference @ weights).std()) or 1.0
+    return weights * expected_distance(float(d), variance, idle) / spread
+
+
+def expected_distance(d: float, variance: float, idle: float) -> float:
+    """E[t | d] for d ~ N(t, variance); t is 0 with probability ``idle``, otherwise |N(0, 1)|."""
+    mean, deviation = d / (1.0 + variance), np.sqrt(variance / (1.0 + variance))
+    z = mean / deviation
+    # densities of d, positive t against 0, times their probabilities
+    some = (1.0 - idle) * 2.0 * ndtr(z) * deviation * np.exp(0.5 * z * z)
+    expected = mean + deviation * np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * ndtr(z))
+    return float(expected * some / (some + idle))
 
 
 def _learned(held_out: HeldOut, m: int) -> Floats:

@@ -32,7 +32,6 @@ from pnuauc._utils.stored import Parts, refuse
 from pnuauc.core.categories import category_weights
 from pnuauc.core.moments import Moments
 from pnuauc.core.rows import Block, RowsElsewhere
-from pnuauc.io.text import prior_rows
 
 __all__ = ["DenseView", "Look", "SparseView", "View", "fit_view"]
 
@@ -41,6 +40,8 @@ __all__ = ["DenseView", "Look", "SparseView", "View", "fit_view"]
 _BEND = 3.0
 #: Principal axes at most; in text there is more to find.
 N_COMPONENTS, N_TEXT_COMPONENTS = 20, 100
+#: Components of text beside columns that a class prior is estimated from.
+_PRIOR_LATENT = 10
 #: Number of rows that text is compared with to find its components.
 _TEXT_CENTERS = 1000
 #: Cells (128 MB) up to which rows are multiplied by the axes themselves, ten times as fast.
@@ -294,8 +295,16 @@ class Look:
 
     @property
     def for_prior(self) -> Any:
-        """What a class prior is estimated from."""
-        return self.raw if self.view.is_sparse else prior_rows(self.squashed, self.latent)
+        """What a class prior is estimated from: the columns, and the first components of text.
+
+        Each column would be brought to deviation 1, and a hundred components would drown the
+        columns. Text alone is handed over as a sparse matrix, which is taken as it is.
+        """
+        if self.view.is_sparse or not self.view.n_latent:
+            return self.raw if self.view.is_sparse else self.squashed
+        if not len(self.view.mean):
+            return sparse.csr_matrix(self.latent)
+        return np.concatenate([self.squashed, self.latent[:, :_PRIOR_LATENT]], axis=1)
 
     @cached_property
     def components(self) -> Floats:

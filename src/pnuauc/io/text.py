@@ -16,16 +16,18 @@ import html
 import re
 import unicodedata
 from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from pnuauc._utils.arrays import Floats
@@ -42,7 +44,6 @@ __all__ = [
     "VectorBlock",
     "block_from_parts",
     "embed",
-    "prior_rows",
     "tokens",
 ]
 
@@ -50,12 +51,10 @@ __all__ = [
 N_LATENT = 100
 #: Words and letters that are kept, the commonest of each; rows that a word must be in, at least.
 _MAX_TERMS, _RARE = 20_000, 2
-#: Rows that the singular vectors come from, and documents that are counted at a time.
-_AXES_ROWS, _BLOCK = 15_000, 8192
+#: Rows that a block is learned from, a draw of all; and documents that are encoded at a time.
+_FIT_ROWS, _BLOCK = 15_000, 8192
 #: A word longer than this is an address or a key, not a word.
 _LONGEST = 40
-#: Components of text beside columns that a class prior is estimated from.
-_PRIOR_LATENT = 10
 #: Largest length of a vector.
 _MAX_VECTOR = 100_000
 
@@ -102,35 +101,6 @@ def _letters(word: str) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Counts:
-    """Words of documents: how often each has which.
-
-    words : list of str, shape (w,); often : CSR matrix, shape (n, w)
-    """
-
-    words: list[str]
-    often: Any
-
-    @classmethod
-    def of(cls, documents: Iterable[Mapping[str, int]]) -> _Counts:
-        places: defaultdict[str, int] = defaultdict()
-        places.default_factory = places.__len__  # a new word takes the next place
-        indices, values = array("i"), array("f")  # a list would take nine times the memory
-        ends = [0]
-        for found in documents:
-            indices.extend(map(places.__getitem__, found))
-            values.extend(found.values())
-            ends.append(len(indices))
-        cells = np.frombuffer(values, np.float32), np.frombuffer(indices, np.int32), ends
-        return cls(list(places), sparse.csr_matrix(cells, shape=(len(ends) - 1, len(places))))
-
-    def rows(self) -> Iterator[Any]:
-        """The matrix block by block."""
-        for start in range(0, self.often.shape[0], _BLOCK):
-            yield self.often[start : start + _BLOCK]
-
-
-@dataclass(frozen=True, eq=False)
 class TextBlock:
     """What was learned of the text columns together.
 
@@ -162,64 +132,50 @@ class TextBlock:
     @classmethod
     def fit(cls, columns: Sequence[str], batch: Any, seed: int) -> TextBlock | None:
         """From the columns of a table; None where no word occurs in two rows."""
-        counts = _Counts.of(Counter(tokens(text)) for text in _documents(columns, batch))
-        n = counts.often.shape[0]
-        words, in_rows = _commonest(counts.words, np.bincount(counts.often.indices))
+        rng = np.random.RandomState(seed)
+        drawn = np.sort(rng.permutation(batch.num_rows)[:_FIT_ROWS])
+        if len(drawn) < batch.num_rows:
+            batch = batch.select(list(columns)).take(drawn)
+        seen, often = _counted(map(tokens, chain.from_iterable(_documents(columns, batch))))
+        every = sorted({letters for word in seen for letters in _letters(word)})
+        spelled = often @ _spelling(seen, {letters: j for j, letters in enumerate(every)})
+        words, in_rows, own = _commonest(seen, often)
+        letters, in_rows_too, others = _commonest(every, spelled)
         if not words:
             return None
-        every = sorted({letters for word in counts.words for letters in _letters(word)})
-        spelled = _spelling(counts.words, {term: j for j, term in enumerate(every)})
-        present = np.zeros(len(every))
-        for rows in counts.rows():
-            present += np.bincount((rows @ spelled).indices, minlength=len(every))
-        letters, in_rows_too = _commonest(every, present)
-        idf = 1.0 + np.log((1.0 + n) / (1.0 + np.concatenate([in_rows, in_rows_too])))
-        none = np.zeros((len(idf), 0), dtype=np.float32)
-        block = cls(tuple(columns), words, letters, idf, none)
-        rng = np.random.RandomState(seed)
-        drawn = np.sort(rng.permutation(n)[:_AXES_ROWS])
-        X = block._terms(replace(counts, often=counts.often[drawn]))
-        return replace(block, axes=_axes(sparse.vstack(list(X), format="csr"), rng))
+        rows = np.concatenate([in_rows, in_rows_too])
+        idf = 1.0 + np.log((1.0 + len(drawn)) / (1.0 + rows))
+        weighed = _weighed((own, others), idf)
+        return cls(tuple(columns), words, letters, idf, _axes(sparse.hstack(weighed, "csr"), rng))
 
     @cached_property
     def _places(self) -> tuple[dict[str, int], dict[str, int]]:
-        v = len(self.words)
-        words = {word: j for j, word in enumerate(self.words)}
-        return words, {letters: v + j for j, letters in enumerate(self.letters)}
+        words, letters = ({t: j for j, t in enumerate(own)} for own in (self.words, self.letters))
+        return words, letters
 
-    def _terms(self, counts: _Counts) -> Iterator[Any]:
-        """t(x), block by block, shape (n, v + g)."""
+    def _latent(self, documents: Iterable[Sequence[str]]) -> Floats:
+        """Of the words of some documents."""
         words, letters = self._places
-        terms = _spelling(counts.words, letters, words, len(self.idf))
-        weights = self.idf.astype(np.float32)
-        for rows in counts.rows():
-            found = rows @ terms
-            found.data = (1.0 + np.log(found.data)) * weights[found.indices]
-            # words and letters are brought to length 1 apart: there are more letters
-            part = 2 * np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
-            part += found.indices >= len(self.words)
-            square = np.bincount(part, found.data**2, 2 * found.shape[0])
-            found.data /= np.sqrt(square).astype(np.float32)[part]
-            yield found
-
-    def _latent(self, counts: _Counts) -> Floats:
-        blocks = [np.asarray(found @ self.axes) for found in self._terms(counts)]
-        whole = np.concatenate([np.empty((0, self.width), np.float32), *blocks])
-        return _unit(whole.astype(np.float64))
+        seen, often = _counted(documents)
+        known = [[words[word]] if word in words else [] for word in seen]
+        counts = often @ _ones(known, len(words)), often @ _spelling(seen, letters)
+        axes = np.split(self.axes, [len(words)])
+        parts = zip(_weighed(counts, self.idf), axes, strict=True)
+        return _unit(sum(X @ own for X, own in parts).astype(np.float64))
 
     def encode(self, batch: Any) -> Floats:
         """Rows of unit length, shape (n, k); all 0 where no term is known."""
-        texts = _documents(self.columns, batch)
-        return self._latent(_Counts.of(Counter(tokens(text)) for text in texts))
+        blocks = [self._latent(map(tokens, part)) for part in _documents(self.columns, batch)]
+        return np.concatenate([np.empty((0, self.width)), *blocks])
 
     def without_words(self, batch: Any, row: int, at_most: int) -> tuple[list[str], Floats]:
         """Known words of one row, the rarest, and the block without each, shape (m, k)."""
-        found = Counter(tokens(next(iter(_documents(self.columns, batch.slice(row, 1))))))
+        ((text,),) = _documents(self.columns, batch.slice(row, 1))
+        found = tokens(text)
         places = self._places[0]
-        there = [word for word in found if word in places]
+        there = [word for word in dict.fromkeys(found) if word in places]
         known = sorted(there, key=lambda word: -self.idf[places[word]])[:at_most]
-        rest = ({w: n for w, n in found.items() if w != word} for word in known)
-        return known, self._latent(_Counts.of(rest))
+        return known, self._latent([w for w in found if w != word] for word in known)
 
     # ------------------------------------------------------------------ in and out of a file
 
@@ -232,9 +188,7 @@ class TextBlock:
 
     @classmethod
     def rebuild(cls, parts: Parts, known: Mapping[str, str]) -> TextBlock:
-        columns = _texts(parts, "columns", len(known), 10_000)
-        if not columns or any(known.get(name) != "text" for name in columns):
-            raise refuse("its text block reads columns that are not text")
+        columns = _read_columns(parts, known, cls.kind)
         words = _texts(parts, "words", _MAX_TERMS, _LONGEST)
         letters = _texts(parts, "letters", _MAX_TERMS, 4)
         n = len(words) + len(letters)
@@ -242,42 +196,61 @@ class TextBlock:
         return cls(columns, words, letters, idf, _read_axes(parts, n))
 
 
-def _commonest(terms: Sequence[str], in_rows: NDArray[Any]) -> tuple[tuple[str, ...], Floats]:
-    """Terms of several rows, the commonest, in their order; and how many rows each is in."""
+def _counted(documents: Iterable[Sequence[str]]) -> tuple[list[str], Any]:
+    """Different words, and their counts in each document: CSR, a word twice in two cells."""
+    places: defaultdict[str, int] = defaultdict()
+    places.default_factory = places.__len__  # a new word takes the next place
+    indices, ends = array("i"), [0]  # a list would take nine times the memory
+    for found in documents:
+        indices.extend(map(places.__getitem__, found))
+        ends.append(len(indices))
+    cells = np.ones(len(indices), np.float32), np.frombuffer(indices, np.int32), ends
+    return list(places), sparse.csr_matrix(cells, shape=(len(ends) - 1, len(places)))
+
+
+def _ones(rows: Iterable[Sequence[int]], width: int) -> Any:
+    """A CSR matrix with ones at these columns of each row."""
+    indices, ends = array("i"), [0]
+    for row in rows:
+        indices.extend(row)
+        ends.append(len(indices))
+    cells = np.ones(len(indices), np.float32), np.frombuffer(indices, np.int32), ends
+    return sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
+
+
+def _spelling(words: Iterable[str], places: Mapping[str, int]) -> Any:
+    """Which of the known letters are in a word, shape (len(words), len(places))."""
+    return _ones(
+        ([places[part] for part in _letters(word) if part in places] for word in words),
+        len(places),
+    )
+
+
+def _weighed(counts: Sequence[Any], idf: Floats) -> list[Any]:
+    """(1 + log count) idf of words and letters, each brought to length 1: there are more letters.
+
+    counts : two CSR matrices; they are overwritten
+    """
+    parts = np.split(idf.astype(np.float32), [counts[0].shape[1]])
+    for X, weights in zip(counts, parts, strict=True):
+        np.log(X.data, out=X.data)
+        X.data += 1.0
+        X.data *= weights[X.indices]
+    return [normalize(X, copy=False) for X in counts]
+
+
+def _commonest(terms: Sequence[str], counts: Any) -> tuple[tuple[str, ...], Floats, Any]:
+    """Terms of several rows, the commonest, in their order; how many rows have them; their columns.
+
+    counts : CSR matrix, shape (n, len(terms))
+    """
+    counts.sum_duplicates()
+    in_rows = np.bincount(counts.indices, minlength=len(terms))
     several: list[int] = np.flatnonzero(in_rows >= _RARE).tolist()
     known = [j for j in several if len(terms[j]) <= _LONGEST]
     chosen = sorted(known, key=lambda j: (-in_rows[j], terms[j]))[:_MAX_TERMS]
     chosen = sorted(chosen, key=lambda j: terms[j])
-    return tuple(terms[j] for j in chosen), np.asarray(in_rows[chosen], dtype=np.float64)
-
-
-def _spelling(
-    words: Sequence[str],
-    letters: Mapping[str, int],
-    known: Mapping[str, int] | None = None,
-    width: int | None = None,
-) -> Any:
-    """Which terms a word stands for: itself where it is known, and its letters; CSR."""
-    indices: list[int] = []
-    ends = [0]
-    for word in words:
-        if known is not None and word in known:
-            indices.append(known[word])
-        indices.extend(letters[part] for part in _letters(word) if part in letters)
-        ends.append(len(indices))
-    shape = (len(words), len(letters) if width is None else width)
-    cells = np.ones(len(indices), np.float32), np.asarray(indices, np.int32), ends
-    return sparse.csr_matrix(cells, shape=shape)
-
-
-def _texts(parts: Parts, key: str, at_most: int, longest: int) -> tuple[str, ...]:
-    """Different texts of a stored part."""
-    found = parts.items(key, at_most)
-    if not all(isinstance(text, str) and 0 < len(text) <= longest for text in found):
-        raise refuse(f"{key} of a block are not texts that pnuauc writes")
-    if len(set(found)) < len(found):
-        raise refuse(f"{key} of a block must differ")
-    return tuple(found)
+    return tuple(terms[j] for j in chosen), in_rows[chosen].astype(float), counts[:, chosen]
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,8 +289,8 @@ class VectorBlock:
         if len(X) < 2 or not np.ptp(X, axis=0).any():
             return None
         rng = np.random.RandomState(seed)
-        if len(X) > _AXES_ROWS:
-            X = X[np.sort(rng.choice(len(X), _AXES_ROWS, replace=False))]
+        if len(X) > _FIT_ROWS:
+            X = X[np.sort(rng.choice(len(X), _FIT_ROWS, replace=False))]
         mean = X.mean(axis=0)
         return cls(tuple(columns), mean, _axes(X - mean, rng))
 
@@ -335,9 +308,7 @@ class VectorBlock:
 
     @classmethod
     def rebuild(cls, parts: Parts, known: Mapping[str, str]) -> VectorBlock:
-        columns = _texts(parts, "columns", len(known), 10_000)
-        if not columns or any(known.get(name) != "vector" for name in columns):
-            raise refuse("its vector block reads columns that are not vectors")
+        columns = _read_columns(parts, known, cls.kind)
         mean = parts.array("mean", "float", (None,)).astype(np.float64)
         if not 0 < len(mean) <= _MAX_VECTOR or len(columns) not in (1, len(mean)):
             raise refuse("its vector block has the wrong width")
@@ -347,25 +318,30 @@ class VectorBlock:
 Block: TypeAlias = TextBlock | VectorBlock
 
 
+def _read_columns(parts: Parts, known: Mapping[str, str], kind: str) -> tuple[str, ...]:
+    """The columns of a stored block, which must be of its kind."""
+    columns = _texts(parts, "columns", len(known), 10_000)
+    if not columns or any(known.get(name) != kind for name in columns):
+        raise refuse(f"its {kind} block reads columns that are not {kind}")
+    return columns
+
+
+def _texts(parts: Parts, key: str, at_most: int, longest: int) -> tuple[str, ...]:
+    """Different texts of a stored part."""
+    found = parts.items(key, at_most)
+    if not all(isinstance(text, str) and 0 < len(text) <= longest for text in found):
+        raise refuse(f"{key} of a block are not texts that pnuauc writes")
+    if len(set(found)) < len(found):
+        raise refuse(f"{key} of a block must differ")
+    return tuple(found)
+
+
 def block_from_parts(parts: Parts, known: Mapping[str, str]) -> Block:
     """A block of a model file; ``known``: the encoder's columns and their kinds."""
     kinds: dict[str, Any] = {block.kind: block for block in (TextBlock, VectorBlock)}
     found: Block = kinds[parts.text("kind", kinds)].rebuild(parts, known)
     parts.finish()
     return found
-
-
-def prior_rows(columns: Floats, latent: Floats) -> Any:
-    """What a class prior is estimated from: the columns, and the first components of text.
-
-    Each column would be brought to deviation 1, and a hundred components would drown the columns.
-    Text alone is handed over as a sparse matrix, which is taken as it is.
-    """
-    if not latent.shape[1]:
-        return columns
-    if not columns.shape[1]:
-        return sparse.csr_matrix(latent)
-    return np.concatenate([columns, latent[:, :_PRIOR_LATENT]], axis=1)
 
 
 def _read_axes(parts: Parts, n: int) -> NDArray[np.float32]:
@@ -389,7 +365,7 @@ def _unit(X: Floats) -> Floats:
     return np.asarray(X / np.where(length > 1e-9, length, np.inf)[:, None])
 
 
-def _documents(columns: Sequence[str], batch: Any) -> Iterator[str]:
+def _documents(columns: Sequence[str], batch: Any) -> Iterator[list[str]]:
     """The text of each row, all columns one after the other; a few rows are Python's at a time."""
     for start in range(0, batch.num_rows, _BLOCK):
         cells = []
@@ -398,7 +374,7 @@ def _documents(columns: Sequence[str], batch: Any) -> Iterator[str]:
             if pa.types.is_dictionary(values.type):
                 values = values.cast(values.type.value_type)
             cells.append(pc.fill_null(values.cast(pa.large_string()), "").to_pylist())
-        yield from map("\n".join, zip(*cells, strict=True))
+        yield list(map("\n".join, zip(*cells, strict=True)))
 
 
 # ---------------------------------------------------------------------------- vectors
