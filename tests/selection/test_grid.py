@@ -85,10 +85,8 @@ def test_one_labeled_class_is_judged_against_unlabeled_rows(role, part):
     for k, (fitted, counts) in enumerate(zip(grid.fitted, grid.counts)):
         scores = features @ fitted.coef[0]
         labeled, unlabeled = (scores[folds.rows[r][k]] for r in (role, "U"))
-        assert (counts.positive.shape[1], counts.negative.shape[1]) == (
-            (len(labeled), 0) if role == "P" else (0, len(labeled))
-        )
-        assert counts.n_unlabeled == len(unlabeled)
+        own = [len(labeled), 0] if role == "P" else [0, len(labeled)]
+        assert counts.masses.tolist() == [*own, len(unlabeled)]
         won = wins(labeled, unlabeled).mean()
         expected = (1 - won - 0.1) / 0.8 if role == "P" else (won - 0.4) / 0.2
         assert risks[k] == pytest.approx(expected)
@@ -135,9 +133,9 @@ def test_a_grid_by_brute_force(weighted):
             scores = basis.scale(j).features(X) @ coef
             p, n, u = (scores[repeated(out[r])] for r in "PNU")
             pn, pu, un = (1 - wins(a, b).mean() for a, b in ((p, n), (p, u), (u, n)))
-            assert risks["PN"][c] == pytest.approx(pn)
-            assert risks["PU"][c] == pytest.approx((pu - prior / 2) / (1 - prior))
-            assert risks["NU"][c] == pytest.approx((un - (1 - prior) / 2) / prior)
+            assert risks[0][c] == pytest.approx(pn)
+            assert risks[1][c] == pytest.approx((pu - prior / 2) / (1 - prior))
+            assert risks[2][c] == pytest.approx((un - (1 - prior) / 2) / prior)
     assert grid.usable.sum() >= 8
     chosen = np.array([7, 0, 10, 3])  # in any order
     found = grid.fit_all(chosen)
@@ -149,7 +147,7 @@ def test_a_grid_by_brute_force(weighted):
     alone = grid.judge("pn")
     zero = grid.candidates.eta == 0
     assert np.isnan(alone.fold_risks[:, ~zero]).all()
-    by_fold = np.array([counts.risks(None)["PN"] for counts in grid.counts])
+    by_fold = np.array([counts.risks(None)[0] for counts in grid.counts])
     np.testing.assert_allclose(alone.fold_risks[:, zero], by_fold[:, zero])
     assert alone.weights == {"all": (1.0, 0.0, 0.0)}
 

@@ -13,6 +13,7 @@ the Hoeffding projections, divided by the number of rows (for PN: DeLong, DeLong
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -34,8 +35,10 @@ __all__ = [
     "design_effect",
     "moments_of",
     "n_rows",
+    "pair_means",
     "pairs_won",
     "placements",
+    "projections",
     "raw_to_auc",
     "role_covariance",
 ]
@@ -290,9 +293,36 @@ class PairShares:
 
 
 def placements(role: Counts) -> Floats:
-    """F of every cell against one role, shape (2K + 1,): midranks from cumulative counts."""
-    below = np.cumsum(role) - role
-    return (below + 0.5 * role) / max(n_rows(role), 1)
+    """F of every cell against one role, shape (..., 2K + 1): midranks from cumulative counts."""
+    total = role.sum(axis=-1, keepdims=True)
+    return np.asarray((np.cumsum(role, axis=-1) - 0.5 * role) / np.where(total > 0, total, 1))
+
+
+def projections(
+    positive: Counts, negative: Counts, unlabeled: Counts
+) -> tuple[Floats, Floats, Floats]:
+    """Of the raw (PN, PU, NU) on one row of P, of N and of U, by cell: each (3, ..., 2K + 1).
+
+    A positive wins with F, others lose 1 - F.
+    """
+    f_p, f_n, f_u = (placements(role) for role in (positive, negative, unlabeled))
+    zero = np.zeros_like(f_p)
+    return (
+        np.stack([f_n, f_u, zero]),
+        np.stack([1.0 - f_p, zero, 1.0 - f_u]),
+        np.stack([zero, 1.0 - f_p, f_n]),
+    )
+
+
+def pair_means(roles: Sequence[Counts], projected: Sequence[Floats]) -> Floats:
+    """Raw means over pairs (P, N), (P, U), (U, N), shape (3, ...); NaN where a role has no rows."""
+    n = [np.asarray(role.sum(axis=-1), dtype=np.float64) for role in roles]
+    means = []
+    for k, (winner, loser) in enumerate(((0, 1), (0, 2), (2, 1))):
+        won = (roles[winner] * projected[winner][k]).sum(axis=-1)
+        some = (n[winner] > 0) & (n[loser] > 0)
+        means.append(np.divide(won, n[winner], out=np.full_like(won, np.nan), where=some))
+    return np.stack(means)
 
 
 def pairs_won(winner: Floats, loser: Floats) -> float:
@@ -307,24 +337,12 @@ def pairs_won(winner: Floats, loser: Floats) -> float:
 def moments_of(counts: ScoreCounts) -> PairShares:
     """All first and second moments of the three estimates, O(K)."""
     roles = (counts.positive, counts.negative, counts.unlabeled)
-    n = (counts.n_positive, counts.n_negative, counts.n_unlabeled)
-    f_p, f_n, f_u = (placements(role) for role in roles)
-    zero = np.zeros_like(f_p)
-    # projections of (PN, PU, NU) on one row of P, N, U; a positive wins with F, others lose 1 - F
-    projections = (
-        np.stack([f_n, f_u, zero]),
-        np.stack([1.0 - f_p, zero, 1.0 - f_u]),
-        np.stack([zero, 1.0 - f_p, f_n]),
-    )
-    raw = np.full(3, np.nan)
-    for k, (winner, loser) in enumerate(((0, 1), (0, 2), (2, 1))):
-        if n[winner] and n[loser]:
-            raw[k] = roles[winner] @ projections[winner][k] / n[winner]
-    uses = ([0, 1], [0, 2], [1, 2])
+    projected = projections(*roles)
+    raw, uses = pair_means(roles, projected), ([0, 1], [0, 2], [1, 2])
     by_role = np.stack(
-        [_covariance(c, x, raw, k) for c, x, k in zip(roles, projections, uses, strict=True)]
+        [_covariance(c, x, raw, k) for c, x, k in zip(roles, projected, uses, strict=True)]
     )
-    return PairShares(raw, by_role, n)
+    return PairShares(raw, by_role, (counts.n_positive, counts.n_negative, counts.n_unlabeled))
 
 
 def role_covariance(role: Counts, projections: Floats) -> Floats:

@@ -1,25 +1,28 @@
 """Every candidate scores the rows held out of its training, and the scores are counted.
 
-Labelled rows are few, and their scores are kept: they are the marks. Unlabelled rows pass by in
-blocks and leave behind how many of them lie below each mark. Above some hundred labelled rows of
-a class in a fold, marks are thinned: see :class:`pnuauc.selection.criterion.Marks`.
+Labelled rows are few, and their scores are kept: they are the anchors. Unlabelled rows pass by in
+blocks and leave behind how many of them lie below each anchor.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._utils.arrays import Floats, Indices
 from pnuauc.core.design import joined
 from pnuauc.core.rows import Block, Rows
-from pnuauc.selection.criterion import FoldCounts, Marks, count_below
+from pnuauc.selection.criterion import FoldCounts, count_below
 from pnuauc.selection.trainers import Fitted
 
 __all__ = ["count_held_out"]
+
+#: For each scale the places of its candidates, and their coefficients.
+_ByScale: TypeAlias = list[tuple[Indices, Floats]]
 
 
 def count_held_out(
@@ -30,29 +33,77 @@ def count_held_out(
     fitted : fold -> candidates in the order (scale, eta, ridge); those without coefficients are
         not scored, and all their scores are zero
     """
-    score = _FoldScores(basis, fitted)
-    positive, negative = (score.labeled(rows.get(role)) for role in "PN")
-    labeled = {}
-    for k in fitted:
-        (p, weight_p), (n, weight_n) = positive[k], negative[k]
-        labeled[k] = FoldCounts.from_labeled(p, n, weight_p, weight_n)
-    if "U" not in rows:
-        return list(labeled.values())
-    marks = {k: Marks.of(c) for k, c in labeled.items()}
-    nothing: dict[int, Any] = {}
-    wanted = {k: m.wanted for k, m in marks.items()}
-    count = functools.partial(_count, score=score, marks=wanted)
-    counted = rows["U"].reduce(count, _add_counts, nothing)
-    return [
-        c.with_unlabeled(marks[k].spread(counted[k][0]), counted[k][1]) if k in counted else c
-        for k, c in labeled.items()
-    ]
+    models = {k: _by_scale(one.coef, basis.n_scales) for k, one in fitted.items()}
+    n_candidates = len(next(iter(fitted.values())).coef)
+    found: dict[int, dict[str, Any]] = {k: {} for k in fitted}
+    for role in "PN":
+        parts: dict[int, list[Any]] = {k: [(np.zeros((n_candidates, 0)), None)] for k in fitted}
+        if role in rows:
+            parts = {k: [] for k in fitted}
+            score = functools.partial(_all_scores, basis=basis, models=models, n=n_candidates)
+            for of_block in rows[role].map(score):
+                for k, *scores_and_weight in of_block:
+                    parts[k].append(scores_and_weight)
+        for k, of_fold in parts.items():
+            scores, weights = zip(*of_fold, strict=True)
+            found[k][role] = np.concatenate(scores, axis=1), joined(weights)
+    counts = {}
+    for k, of_role in found.items():
+        (p, weight_p), (n, weight_n) = of_role["P"], of_role["N"]
+        counts[k] = FoldCounts.from_labeled(p, n, weight_p, weight_n)
+    if "U" in rows:
+        marks = {k: c.marks for k, c in counts.items()}
+        count = functools.partial(_count, basis=basis, models=models, marks=marks)
+        nothing: dict[int, Any] = {}
+        for k, (below, n_rows) in rows["U"].reduce(count, _add_counts, nothing).items():
+            counts[k] = counts[k].with_unlabeled(below, n_rows)
+    return list(counts.values())
+
+
+def _by_scale(coef: Floats, n_scales: int) -> _ByScale:
+    usable = np.flatnonzero(~np.isnan(coef[:, 0]))
+    scale = usable // (len(coef) // n_scales)
+    return [(usable[scale == j], coef[usable[scale == j]]) for j in range(n_scales)]
+
+
+def _scores(block: Block, basis: Any, models: _ByScale) -> Iterator[tuple[Indices, NDArray[Any]]]:
+    """(candidates of a scale, their scores, shape (candidates, rows)) for every scale."""
+    for j, features in block.scales(basis):
+        places, coef = models[j]
+        coef = coef.astype(features.dtype, copy=False)
+        if isinstance(features, np.ndarray):
+            yield places, coef @ features.T
+        else:
+            yield places, np.ascontiguousarray((features @ coef.T).T)
+
+
+def _all_scores(
+    block: Block, basis: Any, models: Mapping[int, _ByScale], n: int
+) -> list[tuple[int, NDArray[Any], Any]]:
+    """(fold, scores of all n candidates, weights) for every fold of the block."""
+    found = []
+    for k, part in block.by_fold():
+        if k in models:
+            out = np.zeros((n, len(part)), dtype=part.X.dtype)
+            for places, scores in _scores(part, basis, models[k]):
+                out[places] = scores
+            found.append((k, out, part.weight))
+    return found
 
 
 def _count(
-    block: Block, score: _FoldScores, marks: dict[int, NDArray[np.floating]]
-) -> dict[int, tuple[NDArray[np.float64], float]]:
-    return {k: (score.below(k, part, marks[k]), part.mass) for k, part in score.parts(block)}
+    block: Block, basis: Any, models: Mapping[int, _ByScale], marks: Mapping[int, NDArray[Any]]
+) -> dict[int, tuple[Floats, float]]:
+    """Fold -> rows below each mark, and rows. Scale by scale: scores that are sorted at once are
+    still in the cache."""
+    found = {}
+    for k, part in block.by_fold():
+        if k in models:
+            below = np.zeros(marks[k].shape)
+            for places, scores in _scores(part, basis, models[k]):
+                below[places] = count_below(marks[k][places], scores, part.weight)
+            found[k] = below, part.mass
+    return found
 
 
 def _add_counts(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
@@ -60,62 +111,3 @@ def _add_counts(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
     for k, (below, n) in b.items():
         merged[k] = (a[k][0] + below, a[k][1] + n) if k in a else (below, n)
     return merged
-
-
-class _FoldScores:
-    """Coefficients by fold and scale, and the scores of a block by them."""
-
-    def __init__(self, basis: Any, fitted: Mapping[int, Fitted]) -> None:
-        self.basis, self.n_candidates = basis, len(next(iter(fitted.values())).coef)
-        self.places: dict[int, list[NDArray[np.intp]]] = {}
-        self.coefs: dict[int, list[NDArray[np.float64]]] = {}
-        for k, one in fitted.items():
-            usable = np.flatnonzero(~np.isnan(one.coef[:, 0]))
-            scale = usable // (self.n_candidates // basis.n_scales)
-            self.places[k] = [usable[scale == j] for j in range(basis.n_scales)]
-            self.coefs[k] = [one.coef[index] for index in self.places[k]]
-
-    def parts(self, block: Block) -> Iterator[tuple[int, Block]]:
-        """(fold, its rows), without the rows that are not held out here."""
-        return ((k, part) for k, part in block.by_fold() if k in self.places)
-
-    def scores(self, k: int, block: Block) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
-        """(candidates of a scale, their scores, shape (candidates, rows)) for every scale."""
-        for j, features in block.scales(self.basis):
-            coef = self.coefs[k][j].astype(features.dtype, copy=False)
-            if isinstance(features, np.ndarray):
-                yield self.places[k][j], coef @ features.T
-            else:
-                yield self.places[k][j], np.ascontiguousarray((features @ coef.T).T)
-
-    def _labeled_parts(self, block: Block) -> list[tuple[int, NDArray[Any], Any]]:
-        """(fold, scores of all candidates, weights), candidates that were not fitted at zero."""
-        found = []
-        for k, part in self.parts(block):
-            out = np.zeros((self.n_candidates, len(part)), dtype=part.X.dtype)
-            for index, scores in self.scores(k, part):
-                out[index] = scores
-            found.append((k, out, part.weight))
-        return found
-
-    def labeled(self, rows: Rows | None) -> dict[int, tuple[NDArray[Any], NDArray[Any] | None]]:
-        """Scores of a role's rows, shape (n_candidates, n), and their weights, by fold."""
-        found: dict[int, list[Any]] = {k: [] for k in self.places}
-        if rows is not None:
-            for parts in rows.map(self._labeled_parts):
-                for k, *scores_and_weight in parts:
-                    found[k].append(scores_and_weight)
-        nothing = [np.zeros((self.n_candidates, 0)), None]
-        out = {}
-        for k, of_fold in found.items():
-            scores, weights = zip(*(of_fold or [nothing]), strict=True)
-            out[k] = np.concatenate(scores, axis=1), joined(weights)
-        return out
-
-    def below(self, k: int, block: Block, marks: NDArray[Any]) -> NDArray[np.float64]:
-        """How many rows lie below each mark, scale by scale: a scale's scores are still in the
-        cache when they are sorted."""
-        found = np.zeros(marks.shape)
-        for index, scores in self.scores(k, block):
-            found[index] = count_below(marks[index], scores, block.weight)
-        return found
