@@ -99,13 +99,15 @@ class FoldCounts:
         cell = 2 * before + (np.take_along_axis(anchors, before, axis=1) == ranked)
         shape = n_candidates, 2 * len(kept) + 1
         cell += shape[1] * np.arange(n_candidates)[:, None]
-        counts = []
-        for weight, own in ((weight_positive, slice(n_p)), (weight_negative, slice(n_p, n))):
+
+        def counted(own: slice, weight: Floats | None) -> Floats:
             mass = np.zeros(n)
             mass[own] = 1.0 if weight is None else weight
             found = np.bincount(cell.ravel(), mass[order].ravel(), shape[0] * shape[1])
-            counts.append(found.reshape(shape))
-        return cls(anchors, *counts, np.zeros(shape))
+            return np.asarray(found.reshape(shape), dtype=np.float64)
+
+        of_p, of_n = counted(slice(n_p), weight_positive), counted(slice(n_p, n), weight_negative)
+        return cls(anchors, of_p, of_n, np.zeros(shape))
 
     @property
     def marks(self) -> NDArray[np.floating]:
@@ -248,7 +250,7 @@ def _weights(
     if name == "combined":
         return {"all": _least_variance_simplex(covariance)}
     if name == "simple":
-        n_p, n_n, _ = sum(c.masses for c in counts)
+        n_p, n_n, _ = np.sum([c.masses for c in counts], axis=0)
         pnpu, pnnu = gamma_bar(prior, n_p, n_n)
     else:
         pnpu, pnnu = (_least_variance(covariance, other) for other in (1, 2))
@@ -266,19 +268,19 @@ def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> Fl
     scale = np.where([p and n, p and u, n and u], np.nan_to_num(raw_to_auc(prior)[0]), 0.0)
     total = np.zeros((3, 3))
     for role in range(3):
-        rows, sums, squares, within = 0.0, 0.0, 0.0, 0.0
+        found = []  # of each fold: rows, sums of x and of xx'
         for fold in counts:
             mass, x = fold.roles[role], fold.projections[role] * scale[:, None, None]
-            n_rows = max(float(mass[0].sum()), 1e-300)
-            total_x = np.einsum("icn,cn->ci", x, mass)
-            total_xx = np.einsum("icn,jcn,cn->cij", x, x, mass, optimize=True)
-            within = within + (total_xx - _outer(total_x) / n_rows) / n_rows
-            rows, sums, squares = rows + n_rows, sums + total_x, squares + total_xx
+            sums = np.einsum("icn,cn->ci", x, mass)
+            squares = np.einsum("icn,jcn,cn->cij", x, x, mass, optimize=True)
+            found.append((max(float(mass[0].sum()), 1e-300), sums, squares))
+        n_rows = sum(rows for rows, _, _ in found)
         if role < 2:
-            spread = (squares - _outer(sums) / rows) / max(rows - 1.0, 1.0)
+            sums, squares = sum(s for _, s, _ in found), sum(xx for _, _, xx in found)
+            spread = (squares - _outer(sums) / n_rows) / max(n_rows - 1.0, 1.0)
         else:
-            spread = within / len(counts)
-        total += np.mean(spread, axis=0) / rows
+            spread = np.mean([(xx - _outer(x) / rows) / rows for rows, x, xx in found], axis=0)
+        total += np.mean(spread, axis=0) / n_rows
     return total
 
 
