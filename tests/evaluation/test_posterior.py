@@ -156,13 +156,39 @@ def test_labels_at_random_are_evidence_on_the_share():
     assert random.low <= 0.1 <= random.high
 
 
+def reviewed(seed, share, rounds=3, distance=1.5, n_u=1000):
+    """Places after the 20 highest unlabelled rows were labelled ``rounds`` times, and fair ones."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(n_u) < share
+    scores = rng.normal(distance * hidden, 1)
+    top = np.argsort(-scores)[: 20 * rounds]
+    rest = np.sort(np.delete(scores, top))
+    fair = [rng.normal(distance, 1, 20), rng.normal(0, 1, 20)]
+    # another model ranks the reviewed rows: high, but not above all
+    seen = 0.8 * scores[top] + 0.6 * rng.normal(0, 1, len(top))
+    parts = [np.append(f, seen[hidden[top] == c]) for f, c in zip(fair, (True, False), strict=True)]
+    n = len(rest)
+    return [np.clip(np.searchsorted(rest, part) / n, 0.5 / n, 1 - 0.5 / n) for part in parts]
+
+
 @pytest.mark.slow
 def test_labels_picked_for_their_score_are_noticed_and_fair_ones_are_not():
+    for seed in range(5):
+        assert place_scores(*reviewed(seed, 0.1), discount=2.25, n_folds=5).doubt is not None
+    for seed in range(10):
+        for share, distance in ((0.1, 1.5), (0.01, 3.5), (0.3, 1.5)):
+            fair = places(seed, 50, 60, share, distance, n_u=1000)[:2]
+            found = place_scores(*fair, discount=2.25, n_folds=5)
+            assert found.doubt is None, (seed, share, found.picked, found.misfit)
+
+
+def test_labelled_negatives_on_top_are_noticed_and_a_random_draw_is_taken_at_its_word():
     rng = np.random.default_rng(8)
-    picked = place_scores(rng.uniform(0.9, 1, 30), rng.uniform(0.9, 1, 60), discount=2.0)
-    assert picked.misfit < 1e-10
-    fair = [place_scores(*places(seed, 40, 60)[:2]).misfit for seed in range(20)]
-    assert min(fair) > 1e-4
+    high = rng.uniform(0.9, 1, 30), rng.uniform(0.9, 1, 60)
+    assert "because they scored high" in place_scores(*high, discount=2.0).doubt
+    assert place_scores(*high, discount=2.0, random_labels=True).picked == 0.0
+    low = place_scores(rng.uniform(0.5, 1, 30), rng.uniform(0.0, 0.01, 60), random_labels=True)
+    assert "not typical" in low.doubt
 
 
 def test_it_is_stored_and_read_back_with_every_number_checked(found):

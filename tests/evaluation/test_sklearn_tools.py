@@ -27,6 +27,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
     cross_val_predict,
     cross_val_score,
+    cross_validate,
     learning_curve,
 )
 from sklearn.naive_bayes import GaussianNB
@@ -549,15 +550,23 @@ def test_metadata_routing_brings_groups_to_the_splitter():
             seen.append(set(np.round(X[:, 0], 12)))
             return super().fit(X, y)
 
+    scorer = make_auc_scorer(method="pn")
     with config_context(enable_metadata_routing=True):
-        cross_val_score(
-            Watched(),
-            X,
-            y,
-            cv=RoleStratifiedKFold(3),
-            scoring=make_auc_scorer(method="pn"),
-            params={"groups": groups},
-        )
+        for scoring in (scorer, scorer.set_score_request(groups=True, sample_weight=False)):
+            found = cross_validate(
+                Watched(),
+                X,
+                y,
+                cv=RoleStratifiedKFold(3),
+                scoring={"auc": scoring},
+                params={"groups": groups},
+            )
+    plain = cross_val_score(GaussianNB(), X, y, cv=RoleStratifiedKFold(3), scoring=scorer)
+    assert found["test_auc"].shape == plain.shape
+    with pytest.raises(TypeError, match="sample_weight and groups, not weights"):
+        scorer.set_score_request(weights=True)
+    held = held_out_scores(Watched(), X, y, cv=3, groups=groups)
+    assert np.isfinite(held).all()
     for rows in seen:
         inside = np.isin(np.round(X[:, 0], 12), list(rows)).reshape(30, 3)
         assert (inside.all(axis=1) | ~inside.any(axis=1)).all()

@@ -16,9 +16,15 @@ process and m, s and t have beliefs of their own. With s = 0 it is a straight li
 two Gaussians of equal width where positives are rare. The labels decide how far the curve departs
 from it: ten of them hardly at all, hundreds as far as they show.
 
-Folds. Places come from models that lack a fold; the model that is used has all rows. An error
-that falls as n^-beta makes its curve (K / (K - 1))^beta times as steep, and beta may be anything
-from 0 (nothing left to learn) to 1 (the parametric rate).
+Folds. Places come from models that lack a fold; the model that is used has all rows. Its curve is
+(K / (K - 1))^beta times as steep: the slope is a ratio of signal to noise, which grows as the root
+of the number of rows at most (an average of them), and not at all where nothing is left to learn.
+So beta may be anything from 0 to 1/2.
+
+Picked labels. Rows that were labelled because they scored high are no sample of their class. Beside
+the model above stands one in which a share w of the labels was picked with odds that fall as a
+power of a row's rank, rank^-b, w anywhere in (0, 1) and b in (0, 2), for both classes alike; the
+ratio of the two marginal likelihoods says which of them the labels come from.
 
 The posterior is a weighted sample of curves (importance sampling from a t distribution around the
 mode). Share, chance of a row, positives in the top k, recall, AUC are functionals of (t, pi),
@@ -27,7 +33,7 @@ averaged over it: they agree by construction, and none of them is clamped or cor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -80,16 +86,33 @@ class Posterior:
         Sum to 1.
     misfit : float
         p-value of a test of fit of the labelled places under the mean curve (Kolmogorov-Smirnov,
-        and how many lie at the ends): tiny where no curve explains them, as when negatives were
-        labelled for their high scores.
+        and how many lie at the ends): tiny where no curve explains them.
+    picked : float
+        Probability that rows were labelled because they scored high.
     """
 
     curves: Floats
     shares: Floats
     weights: Floats
     misfit: float = 1.0
+    picked: float = 0.0
 
     kind = "posterior"
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the labelled rows are no fair sample of their class; None where they may be."""
+        if self.picked > 0.5:
+            return (
+                "The labelled rows look as if they had been labelled because they scored high. "
+                "Then the share of positives reads too low and the AUC too high"
+            )
+        if self.misfit < POSTERIOR.misfit.value:
+            return (
+                "The labelled rows are not typical of their class: they stand where random rows of "
+                "it could not (were they picked for their score, or is the given share wrong?)"
+            )
+        return None
 
     @cached_property
     def _mean(self) -> Floats:
@@ -234,7 +257,7 @@ class Posterior:
         else:
             curves, shares, weights = self.curves, self.shares, self.weights
         curves = curves.astype(np.float32).astype(np.float64)
-        return Posterior(curves, shares, weights, self.misfit)
+        return replace(self, curves=curves, shares=shares, weights=weights)
 
     def spec(self) -> dict[str, Any]:
         return {"misfit": self.misfit}
@@ -319,12 +342,23 @@ def place_scores(
         _share_map(prior, belief),
         np.log(n_folds / (n_folds - 1.0)) if n_folds > 1 else 0.0,
     )
-    drawn, mass, chance = _sample(model, seed)
+    drawn, mass, chance, evidence = _sample(model, seed)
+    picked = 0.0
+    if not random_labels and len(places[0]) + len(places[1]):
+        odds = POSTERIOR.picked.value / (1.0 - POSTERIOR.picked.value)
+        lead = _sample(replace(model, rank=_log_rank(places)), seed, _DRAWS // 2)[3] - evidence
+        picked = float(special.expit(lead + np.log(odds)))
     curves, shares, placed = model.curves(drawn)
     misfit = _misfit(np.maximum.accumulate(mass @ placed), float(mass @ shares), places, worth)
     if n_unlabeled and prior is None:
         shares = _realized(curves, shares, n_unlabeled, chance, mass)
-    return Posterior(np.maximum.accumulate(curves, axis=1), shares, mass, misfit)
+    return Posterior(np.maximum.accumulate(curves, axis=1), shares, mass, misfit, picked)
+
+
+def _log_rank(places: list[Floats]) -> Floats:
+    """Log of the share of U above each cell, shape (97,), not below that of the highest label."""
+    highest = np.max(np.concatenate(places))
+    return np.asarray(np.log(np.maximum(special.ndtr(-_Z), max(1.0 - float(highest), _END))))
 
 
 def _realized(curves: Floats, shares: Floats, n: int, chance: Floats, mass: Floats) -> Floats:
@@ -340,22 +374,24 @@ def _realized(curves: Floats, shares: Floats, n: int, chance: Floats, mass: Floa
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """log posterior of x, whose belief is N(0, I): (t, m, log s, h_1 ... h_k, beta).
+    """log posterior of x, whose belief is N(0, I): (t, m, log s, h_1 ... h_k, beta, w, b).
 
     counts : labelled rows by cell, positives and negatives, shape (97,) each
     drawn : rows that say the share by their number (labels at random), positives and negatives
     share_map : standard normal -> share
     gain : log(K / (K - 1))
+    rank : log rank of the cells, where rows were labelled for their rank
     """
 
     counts: list[Floats]
     drawn: list[float]
     share_map: Any
     gain: float
+    rank: Floats | None = None
 
     @property
     def size(self) -> int:
-        return 3 + POSTERIOR.components.value + (self.gain > 0)
+        return 3 + POSTERIOR.components.value + (self.gain > 0) + 2 * (self.rank is not None)
 
     def curves(self, x: Floats) -> tuple[Floats, Floats, Floats]:
         """pi of the whole model, t, and pi of the models that placed the rows."""
@@ -368,6 +404,12 @@ class _Model:
         (n_p, n_n), log_t, log_rest = self.counts, np.log(shares), np.log1p(-shares)
         found = special.log_expit(folds) @ n_p + special.log_expit(-folds) @ n_n
         found += (self.drawn[0] - n_p.sum()) * log_t + (self.drawn[1] - n_n.sum()) * log_rest
+        if self.rank is not None:
+            picked, power = special.ndtr(x[:, -2:, None]).transpose(1, 0, 2)
+            odds = np.exp(-2.0 * power * self.rank)
+            for chance, share, n in ((folds, shares, n_p), (-folds, 1.0 - shares, n_n)):
+                mean = (odds * special.expit(chance)) @ _MASS / share
+                found += np.log1p(picked * (odds / mean[:, None] - 1.0)) @ n
         return np.asarray(found - 0.5 * (x**2).sum(axis=1))
 
     def _logits(self, x: Floats) -> tuple[Floats, Floats, Floats]:
@@ -382,7 +424,7 @@ class _Model:
         whole = rising + _intercepts(rising, shares)[:, None]
         if not self.gain:
             return shares, whole, whole
-        flatter = rising * np.exp(-self.gain * special.ndtr(x[:, -1:]))
+        flatter = rising * np.exp(-0.5 * self.gain * special.ndtr(x[:, 3 + k : 4 + k]))
         return shares, whole, flatter + _intercepts(flatter, shares)[:, None]
 
 
@@ -422,26 +464,28 @@ def _intercepts(rising: Floats, shares: Floats) -> Floats:
     return np.asarray(out)
 
 
-def _sample(model: _Model, seed: int) -> tuple[Floats, Floats, Floats]:
-    """Points and weights of the posterior, shapes (n, d), (n,), and n further uniform numbers.
+def _sample(model: _Model, seed: int, draws: int = _DRAWS) -> tuple[Floats, Floats, Floats, float]:
+    """Points and weights of the posterior, shapes (n, d), (n,), n further uniform numbers, and the
+    log of the marginal likelihood.
 
     Importance sampling from a multivariate t distribution: around the mode first, then around the
     mean and covariance of the sample before, until a third of the points count (a tenth after
     three rounds).
     """
     d = model.size
-    uniform = np.clip(qmc.Sobol(d + 2, seed=seed).random(_DRAWS), 1e-6, 1.0 - 1e-6)
+    uniform = np.clip(qmc.Sobol(d + 2, seed=seed).random(draws), 1e-6, 1.0 - 1e-6)
     normal = special.ndtri(uniform[:, :d])
     scale = np.sqrt(_FREEDOM / special.chdtri(_FREEDOM, uniform[:, d]))
-    first = normal[: _DRAWS // 8]
+    first = normal[:256]
     start = first[np.argmax(model.log_density(first))]
     centre = minimize(
         _objective, start, model, jac=True, options={"maxiter": 60}, method="L-BFGS-B"
     ).x
     size, direction = np.linalg.eigh(_curvature(centre, model))
     spread = (direction / np.maximum(size, 0.4)) @ direction.T
-    mass = np.ones(0)
-    x = normal
+    mass, x, evidence = np.ones(0), normal, 0.0
+    constant = special.gammaln(0.5 * (_FREEDOM + d)) - special.gammaln(0.5 * _FREEDOM)
+    constant -= 0.5 * d * np.log(0.5 * _FREEDOM)  # of the t density over that of the belief
     for attempt in range(_ROUNDS):
         root = np.linalg.cholesky(spread)
         x = centre + (normal * scale[:, None]) @ root.T
@@ -449,13 +493,14 @@ def _sample(model: _Model, seed: int) -> tuple[Floats, Floats, Floats]:
         proposal = -0.5 * (_FREEDOM + d) * np.log1p(distance / _FREEDOM)
         ratio = model.log_density(x) - proposal
         mass = np.exp(ratio - ratio.max())
+        evidence = ratio.max() + np.log(mass.mean()) - constant + np.log(np.diag(root)).sum()
         mass /= mass.sum()
-        if 1.0 / (mass**2).sum() > _DRAWS / (3 if attempt < 2 else 10):
+        if 1.0 / (mass**2).sum() > draws / (3 if attempt < 2 else 10):
             break
         centre = mass @ x
         away = x - centre
         spread = (away * mass[:, None]).T @ away + 1e-3 * np.eye(d)
-    return x, mass, uniform[:, d + 1]
+    return x, mass, uniform[:, d + 1], float(evidence)
 
 
 def _objective(x: Floats, model: _Model, step: float = 1e-4) -> tuple[float, Floats]:

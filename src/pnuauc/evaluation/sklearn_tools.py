@@ -296,17 +296,27 @@ class AUCScorer:
     request: Any = None
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> float:
+        """Weights count the labelled rows; groups raise the error of an AUC, not its value."""
         roles = read_roles(y, unclear="sorted", **self.label_codes)
+        check_consistent_length(roles.codes, groups)
         scores = check_scores(raw_scores(estimator, X, roles.positive_label), len(roles))
         counts = ScoreCounts.from_rows(roles, scores, sample_weight)
         return unbiased_auc(counts, self.prior, self.method)
 
-    def set_score_request(self, *, sample_weight: bool | str | None = None) -> AUCScorer:
-        """Say whether ``sample_weight`` is to be passed on: scikit-learn's metadata routing."""
+    def set_score_request(self, **asked: bool | str | None) -> AUCScorer:
+        """Whether ``sample_weight`` and ``groups`` are passed on: scikit-learn's routing."""
         request = self.get_metadata_routing()
-        request.score.add_request(param="sample_weight", alias=sample_weight)
+        for name, alias in asked.items():
+            if name not in {"sample_weight", "groups"}:
+                raise TypeError(f"A scorer takes sample_weight and groups, not {name}.")
+            request.score.add_request(param=name, alias=alias)
         return replace(self, request=request)
 
     def get_metadata_routing(self) -> Any:
@@ -315,6 +325,7 @@ class AUCScorer:
             return copy.deepcopy(self.request)
         empty = MetadataRequest(owner=self)
         empty.score.add_request(param="sample_weight", alias=None)
+        empty.score.add_request(param="groups", alias=True)  # they change no value: no need to ask
         return empty
 
 

@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from pnuauc.evaluation.posterior import place_scores
 from pnuauc.labels import Roles
 from pnuauc.priors.base import BasePrior, Estimate, prior_in_rows, read_belief, take
-from pnuauc.tuning import POSTERIOR
 
 __all__ = ["PlacementPrior"]
 
@@ -83,11 +82,8 @@ class PlacementPrior(BasePrior):
         committee.fit(X[kept], roles.take(kept), groups=groups)
         found = committee.posterior_
         prior = found.class_prior(self.level)
-        if found.misfit < POSTERIOR.misfit.value:
-            note = (
-                "The labelled rows are not typical of their class (were they picked for their "
-                "score?), so this share may be far off: label rows drawn at random."
-            )
+        if found.doubt is not None:
+            note = f"{found.doubt}; this share may be far off: label rows drawn at random."
             prior = replace(prior, note=note)
-        diagnostics = {"auc": found.auc().value, "misfit": found.misfit}
+        diagnostics = {"auc": found.auc().value, "misfit": found.misfit, "picked": found.picked}
         return prior, diagnostics | prior_in_rows(prior, roles.n_positive, roles.n_unlabeled)

@@ -81,27 +81,11 @@ class Evidence:
     @cached_property
     def doubt(self) -> str | None:
         """One sentence where the labelled rows are no fair sample: nothing can be stated."""
-        sizes = [len(rows) for rows in self.held_out.reference]
-        n = sum(sizes) if self.held_out.together else max(sizes)
-        positive = self.places[self.held_out.codes == 1]
-        above = int((positive > 1.0 - 0.75 / n).sum()) if (self.held_out.codes == -1).any() else 0
-        random = (
-            "Rows drawn by 'pnuauc review' have known odds, and its status states these numbers; "
-            "or label rows drawn at random."
-        )
-        if above >= 5 and above >= POSTERIOR.picked.value * len(positive):
-            return (
-                f"{above} of {len(positive)} labelled positives score above every unlabelled row: "
-                "were they labelled because they scored high? Then the share of positives would "
-                "read too low and the AUC too high, so these and the probabilities are withheld. "
-                + random
-            )
-        if self.posterior.misfit >= POSTERIOR.misfit.value:
-            return None
-        return (
-            "The labelled rows are not typical of their class: they stand where random rows of it "
-            "could not (were they picked for their score, or is the given share wrong?). So AUC, "
-            "share of positives and probabilities are withheld. " + random
+        found = self.posterior.doubt
+        return found and (
+            f"{found}. So AUC, share of positives and probabilities are withheld. Rows drawn by "
+            "'pnuauc review' have known odds, and its status states these numbers; or label rows "
+            "drawn at random."
         )
 
 
