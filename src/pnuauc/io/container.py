@@ -43,7 +43,6 @@ MAX_MANIFEST = 16 * 2**20
 MAX_DEPTH = 24
 MAX_VALUES = 1_000_000
 MAX_ARRAYS = 1000
-_MAX_SIDE = 2**31 - 1
 _DTYPES = {
     name: np.dtype(name).newbyteorder("<")
     for name in ("float64", "float32", "int64", "int32", "uint8")
@@ -108,30 +107,20 @@ def read_container(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """(manifest, arrays) of a file; :class:`ModelFileError` (without its name) if it is not one.
 
-    At most the file's size and the manifest's values are held in memory.
+    The file is held once, and the arrays are views of it; beside it, the manifest's values.
     """
     with _open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         head = stream.read(_HEAD.size)
-        length = _manifest_length(head, size)
-        text = stream.read(length)
-        if len(text) != length:
+        start = _HEAD.size + _manifest_length(head, size)
+        content = memoryview(bytearray(size))
+        content[: _HEAD.size] = head
+        if stream.readinto(content[_HEAD.size :]) != size - _HEAD.size:  # type: ignore[attr-defined]
             raise refuse("it is cut short")
-        checksum = hashlib.sha256(head)
-        checksum.update(text)
-        damage = "it is damaged (its checksum differs)"
-        try:
-            manifest = parse_manifest(text)
-            shapes = _declared(manifest, size - _HEAD.size - length - _SUM_BYTES)
-        except ModelFileError:
-            # damage is the likelier story, if the checksum says so
-            if not _rest_matches(stream, checksum):
-                raise refuse(damage) from None
-            raise
-        arrays = {name: _read_array(stream, *item, checksum) for name, item in shapes.items()}
-        if stream.read(_SUM_BYTES + 1) != checksum.digest():
-            raise refuse(damage)
-    return manifest, arrays
+    if hashlib.sha256(content[:-_SUM_BYTES]).digest() != content[-_SUM_BYTES:]:
+        raise refuse("it is damaged (its checksum differs)")
+    manifest = parse_manifest(bytes(content[_HEAD.size : start]))
+    return manifest, _arrays(manifest.pop("arrays", None), content[start:-_SUM_BYTES])
 
 
 def _open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
@@ -232,60 +221,35 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _declared(
-    manifest: dict[str, Any], available: int
-) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Type and shape by name; together they take ``available`` bytes, no more and no less."""
-    items = manifest.pop("arrays", None)
-    if not isinstance(items, list) or len(items) > MAX_ARRAYS:
+def _arrays(declared: Any, content: memoryview) -> dict[str, NDArray[Any]]:
+    """Views by name; together they take all of the content, no more and no less."""
+    if not isinstance(declared, list) or len(declared) > MAX_ARRAYS:
         raise refuse("its manifest does not list the arrays")
-    found: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
-    total = 0
-    for item in items:
-        if not isinstance(item, dict) or set(item) != {"name", "dtype", "shape"}:
-            raise refuse("its manifest does not describe the arrays")
-        name, dtype, shape = item["name"], item["dtype"], item["shape"]
-        if not isinstance(name, str) or name in found or dtype not in list(_DTYPES):
-            raise refuse("its manifest does not describe the arrays")
-        if not isinstance(shape, list) or len(shape) > 3 or not all(map(_is_side, shape)):
-            raise refuse("its manifest does not describe the arrays")
-        size = math.prod(shape) * _DTYPES[dtype].itemsize
-        # also the sides beside a zero are bounded: numpy multiplies them
-        if math.prod(max(side, 1) for side in shape) > MAX_FILE:
-            raise refuse("it declares an array that no model file can hold")
-        total += size + _padding(size)
-        found[name] = (_DTYPES[dtype], tuple(shape))
-    if total != available:
+    found: dict[str, NDArray[Any]] = {}
+    start = 0
+    for item in declared:
+        name, dtype, shape = _checked(item)
+        n_bytes = math.prod(shape) * dtype.itemsize
+        stop = start + n_bytes + _padding(n_bytes)
+        if name in found or stop > len(content):
+            raise refuse("its arrays and its size do not fit together")
+        if bytes(content[start + n_bytes : stop]).strip(b"\0"):
+            raise refuse("it has bytes where none belong")
+        found[name] = np.frombuffer(content[start : start + n_bytes], dtype).reshape(shape)
+        start = stop
+    if start != len(content):
         raise refuse("its arrays and its size do not fit together")
     return found
 
 
-def _is_side(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MAX_SIDE
-
-
-def _read_array(
-    stream: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...], checksum: Any
-) -> NDArray[Any]:
-    value = np.empty(shape, dtype=dtype)
-    if value.nbytes:
-        view = value.reshape(-1).view(np.uint8).data
-        # a short read means that the file shrank meanwhile
-        if stream.readinto(view) != value.nbytes:  # type: ignore[attr-defined]
-            raise refuse("it is cut short")
-        checksum.update(view)
-    padding = stream.read(_padding(value.nbytes))
-    if padding.strip(b"\0"):
-        raise refuse("it has bytes where none belong")
-    checksum.update(padding)
-    return value
-
-
-def _rest_matches(stream: IO[bytes], checksum: Any) -> bool:
-    """Whether the last 32 bytes are the checksum of all before, as far as it was not read yet."""
-    last = b""
-    while block := stream.read(1 << 20):
-        joined = last + block
-        checksum.update(joined[:-_SUM_BYTES])
-        last = joined[-_SUM_BYTES:]
-    return bool(last == checksum.digest())
+def _checked(item: Any) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
+    if not isinstance(item, dict) or set(item) != {"name", "dtype", "shape"}:
+        raise refuse("its manifest does not describe the arrays")
+    name, dtype, shape = item["name"], item["dtype"], item["shape"]
+    sides = isinstance(shape, list) and len(shape) <= 3 and all(type(n) is int for n in shape)
+    if not isinstance(name, str) or dtype not in list(_DTYPES) or not sides:
+        raise refuse("its manifest does not describe the arrays")
+    # also the sides beside a zero are bounded: numpy multiplies them
+    if min(shape, default=0) < 0 or math.prod(max(side, 1) for side in shape) > MAX_FILE:
+        raise refuse("it declares an array that no model file can hold")
+    return name, _DTYPES[dtype], tuple(shape)
