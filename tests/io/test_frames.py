@@ -118,7 +118,7 @@ class Marked(pa.ExtensionType):
         return cls(storage_type)
 
 
-def test_extension_types_are_what_they_stand_for_or_store():
+def test_extension_types_are_what_they_store():
     def stored(kind, values, storage):
         return pa.ExtensionArray.from_storage(kind, pa.array(values, storage))
 
@@ -128,24 +128,22 @@ def test_extension_types_are_what_they_stand_for_or_store():
         "id": stored(pa.uuid(), [v and v.bytes for v in ids], pa.binary(16)),
         "number": stored(Marked(pa.int32()), [5, None, 6], pa.int32()),
         "half": stored(Marked(pa.float16()), np.array([1.5, 2.0, 2.5], np.float16), pa.float16()),
-        "months": pa.array(pd.PeriodIndex(["2024-01", None, "2025-03"], freq="M")),
         "views": pa.DictionaryArray.from_arrays(
             [1, None, 0], pa.array(["a", "b"], pa.string_view())
         ),
     }
     expected = {
-        "flag": [True, None, False], "id": [v and str(v) for v in ids], "number": [5, None, 6],
+        "flag": [1, None, 0], "id": [v and str(v) for v in ids], "number": [5, None, 6],
         "half": [1.5, 2.0, 2.5],
-        "months": [dt.datetime(2024, 1, 1), None, dt.datetime(2025, 3, 1)],
         "views": ["b", None, "a"],
     }  # fmt: skip
-    kinds = ["bool", "large_string", "int32", "float"]
+    kinds = ["int8", "large_string", "int32", "float"]
     for made in (pa.table(arrays), pa.RecordBatch.from_pydict(arrays)):
         plain = plain_types(made)
         assert type(plain) is type(made)
         assert plain.to_pydict() == expected
         assert [str(kind) for kind in plain.schema.types[:4]] == kinds
-        assert pa.types.is_dictionary(plain.schema.types[5])
+        assert pa.types.is_dictionary(plain.schema.types[4])
 
 
 def test_frames_of_every_library():

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from pnuauc._utils.show import exact_json
 from pnuauc._utils.stored import refuse
-from pnuauc.exceptions import ModelFileError
 
 __all__ = ["FORMAT_VERSION", "MAX_FILE", "MAX_MANIFEST", "read_container", "write_container"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,9 +11,16 @@ from scipy import sparse
 
 from pnuauc._utils.extras import need
 from pnuauc.exceptions import InputError
-from pnuauc.io.cells import pa, pc
+from pnuauc.io.cells import is_number, is_text, pa, pc
 
-__all__ = ["array_of", "as_table", "check_names", "needs_encoding", "plain_types"]
+__all__ = [
+    "array_of",
+    "as_table",
+    "check_names",
+    "joint_type",
+    "needs_encoding",
+    "plain_types",
+]
 
 #: Values that are text beside others, as they are or by the names of their types.
 _PLAIN = (str, int, float, bool, np.generic)
@@ -122,6 +128,28 @@ def array_of(values: Any, name: str = "") -> Any:
         return _mixed(values, name, error)
 
 
+def joint_type(a: Any, b: Any) -> Any | None:
+    """The type that holds the values of both, or None."""
+    types = pa.types
+    if a == b or types.is_null(b):
+        return a
+    if types.is_null(a):
+        return b
+    if types.is_dictionary(a) or types.is_dictionary(b):
+        values = joint_type(*(t.value_type if types.is_dictionary(t) else t for t in (a, b)))
+        return None if values is None else pa.dictionary(pa.int32(), values)
+    if is_text(a) and is_text(b):
+        return pa.large_string()
+    if types.is_integer(a) and types.is_integer(b):
+        return pa.int64()
+    if is_number(a) and is_number(b):
+        return pa.float64()
+    if all(types.is_timestamp(t) or types.is_date(t) for t in (a, b)):
+        zones = {t.tz for t in (a, b) if types.is_timestamp(t)}
+        return pa.timestamp("us", zones.pop()) if len(zones) == 1 else None
+    return None
+
+
 def _foreign_frame(data: Any) -> Any:
     narwhals = need("narwhals")
     try:
@@ -145,8 +173,8 @@ def _foreign_frame(data: Any) -> Any:
 def plain_types(data: Any) -> Any:
     """A table or record batch without the types that arrow stores but cannot compute with.
 
-    Views, half floats and short decimals get wider types, extension types what they stand for or
-    store. Times that Python cannot hold are refused here, before anything else meets them.
+    Views, half floats and short decimals get wider types, extension types what they store, UUIDs
+    text. Times that Python cannot hold are refused here, before anything else meets them.
     """
     for j, kind in enumerate(data.schema.types):
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
@@ -197,17 +225,21 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _plain(values: Any) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        chunks = values.unify_dictionaries().chunks or [values.combine_chunks()]
+        return pa.chunked_array([_plain(chunk) for chunk in chunks])
     kind = values.type
     if _is_plain(kind):
         return values
     if isinstance(kind, pa.BaseExtensionType):
-        return _plain_extension(values)
+        if kind.extension_name == "arrow.uuid":
+            texts = [None if v is None else str(v) for v in values.to_pylist()]
+            return pa.array(texts, pa.large_string())
+        return _plain(values.storage)
     if pa.types.is_run_end_encoded(kind):
         return _plain(pc.run_end_decode(values))
     if pa.types.is_dictionary(kind):
         # a dictionary says that the values are categories: it stays one, of plain text
-        if isinstance(values, pa.ChunkedArray):
-            return pa.chunked_array([_plain(chunk) for chunk in values.unify_dictionaries().chunks])
         if pa.types.is_nested(kind.value_type):  # which arrow cannot decode
             return values.dictionary.take(values.indices)
         return pa.DictionaryArray.from_arrays(values.indices, _plain(values.dictionary))
@@ -218,34 +250,3 @@ def _plain(values: Any) -> Any:
     if pa.types.is_decimal(kind):
         return values.cast(pa.decimal128(kind.precision, kind.scale))
     return values.cast(pa.float32())
-
-
-def _plain_extension(values: Any) -> Any:
-    name = values.type.extension_name
-    if isinstance(values, pa.ChunkedArray):
-        storage = pa.chunked_array([c.storage for c in values.chunks], values.type.storage_type)
-    else:
-        storage = values.storage
-    if name == "arrow.bool8":
-        return storage.cast(pa.bool_())
-    if name == "arrow.uuid":
-        texts = [None if v is None else str(uuid.UUID(bytes=v)) for v in storage.to_pylist()]
-        made = pa.array(texts, pa.large_string())
-        return pa.chunked_array([made]) if isinstance(values, pa.ChunkedArray) else made
-    if name == "pandas.period":
-        return _period_starts(storage, getattr(values.type, "freq", None))
-    return _plain(storage)
-
-
-def _period_starts(ordinals: Any, freq: str | None) -> Any:
-    """The beginnings of pandas periods; without pandas their ordinal numbers."""
-    try:
-        import pandas as pd
-    except ImportError:
-        return ordinals
-    numbers = ordinals.to_pandas().to_numpy() if hasattr(ordinals, "to_pandas") else ordinals
-    index = pd.PeriodIndex.from_ordinals(
-        np.where(pd.isna(numbers), np.iinfo(np.int64).min, numbers).astype(np.int64), freq=freq
-    )
-    starts = pa.array(index.to_timestamp().to_numpy())
-    return pa.chunked_array([starts]) if isinstance(ordinals, pa.ChunkedArray) else starts

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from pnuauc.core.rows import Block, Visited, map_blocks, merge_known, merged, row_blocks
 from pnuauc.exceptions import InputError
-from pnuauc.io.cells import is_number, is_text, pa
-from pnuauc.io.formats import COMPRESSIONS, FORMATS, ReadOptions, find_source
-from pnuauc.io.frames import plain_types
-from pnuauc.io.readers import ParquetReader, iter_batches, read_cells, read_schema
+from pnuauc.io.cells import pa
+from pnuauc.io.formats import COMPRESSIONS, FORMATS, ReadOptions, told
+from pnuauc.io.frames import check_names, joint_type, plain_types
+from pnuauc.io.readers import BATCH_ROWS, ParquetReader, reader_of
 
 __all__ = [
+    "BATCH_ROWS",
     "Batch",
     "FileSource",
     "MemorySource",
@@ -30,14 +31,10 @@ __all__ = [
     "SourceRows",
     "find_files",
     "is_source",
-    "settled_schema",
 ]
 
 # Where the rows of a table live: the one thing that no other module knows.
 
-
-#: Rows of a batch: 20 float64 columns take 10 MB.
-BATCH_ROWS = 65_536
 
 _Result = TypeVar("_Result")
 
@@ -190,9 +187,7 @@ def _merged_blocks(
 # One type for a column of several files, or a sentence that says which files disagree.
 
 
-def settled_schema(
-    schemas: Sequence[tuple[str, Any]], partitions: Mapping[str, Any] | None = None
-) -> Any:
+def _settled_schema(schemas: Sequence[tuple[str, Any]], partitions: Mapping[str, Any]) -> Any:
     """The schema that all files fit.
 
     Parameters
@@ -201,69 +196,31 @@ def settled_schema(
     partitions : columns that folders name, with their types
     """
     first_name, first = schemas[0]
-    fields = []
-    for column in first.names:
-        kinds = []
-        for name, schema in schemas:
-            if column not in schema.names:
+    kinds = dict(zip(first.names, first.types, strict=True))
+    for name, schema in schemas[1:]:
+        for column in (*first.names, *schema.names):
+            if (column in first.names) != (column in schema.names):
+                has, lacks = (name, first_name) if column in schema.names else (first_name, name)
                 raise InputError(
-                    f"'{name}' has no column {column!r}, which '{first_name}' has; all files of a "
-                    "table need the same columns."
+                    f"'{lacks}' has no column {column!r}, which '{has}' has; all files of a table "
+                    "need the same columns."
                 )
-            kinds.append((name, schema.field(column).type))
-        fields.append((column, _settled(column, kinds)))
-    for name, schema in schemas:
-        extra = next((column for column in schema.names if column not in first.names), None)
-        if extra is not None:
-            raise InputError(
-                f"'{name}' has a column {extra!r}, which '{first_name}' lacks; all files of a "
-                "table need the same columns."
-            )
-    for column, kind in (partitions or {}).items():
-        if column in first.names:
+        for column in first.names:
+            here, former = schema.field(column).type, kinds[column]
+            kinds[column] = joint_type(former, here)
+            if kinds[column] is None:
+                raise InputError(
+                    f"Column {column!r} holds {here} in '{name}' but {former} in the files before, "
+                    f"such as '{first_name}'; write it in one type in all files, or leave the "
+                    "column out of them."
+                )
+    for column in partitions:
+        if column in kinds:
             raise InputError(
                 f"Column {column!r} is in '{first_name}' and in the name of its folder; leave it "
                 "out of one."
             )
-        fields.append((column, kind))
-    return pa.schema(fields)
-
-
-def _settled(column: str, kinds: Sequence[tuple[str, Any]]) -> Any:
-    name, kind = kinds[0]
-    for other_name, other in kinds[1:]:
-        joint = _joint(kind, other)
-        if joint is None:
-            raise InputError(
-                f"Column {column!r} holds {other} in '{other_name}' but {kind} in '{name}'; write "
-                "it in one type in all files, or leave the column out of them."
-            )
-        kind = joint
-    return kind
-
-
-def _joint(a: Any, b: Any) -> Any | None:
-    """The type that holds the values of both, or None."""
-    types = pa.types
-    if a == b or types.is_null(b):
-        return a
-    if types.is_null(a):
-        return b
-    if types.is_dictionary(a) or types.is_dictionary(b):
-        plain = [t.value_type if types.is_dictionary(t) else t for t in (a, b)]
-        values = _joint(*plain)
-        return None if values is None else pa.dictionary(pa.int32(), values)
-    if is_text(a) and is_text(b):
-        return pa.large_string()
-    if types.is_integer(a) and types.is_integer(b):
-        return pa.int64()
-    if is_number(a) and is_number(b):
-        return pa.float64()
-    dated = (types.is_timestamp, types.is_date)
-    if any(is_a(a) for is_a in dated) and any(is_a(b) for is_a in dated):
-        zones = {t.tz for t in (a, b) if types.is_timestamp(t)}
-        return pa.timestamp("us", zones.pop()) if len(zones) == 1 else None
-    return None
+    return pa.schema([*kinds.items(), *partitions.items()])
 
 
 # A table in files: any number of them, in folders, read batch by batch.
@@ -271,8 +228,6 @@ def _joint(a: Any, b: Any) -> Any | None:
 
 #: How a folder is named whose rows lack the value.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-#: Formats whose types are known only when all rows were read: these files are read whole.
-_WHOLE = {"jsonl", "excel"}
 #: Formats that are looked for in folders.
 _IN_FOLDERS = {"csv", "tsv", "parquet", "arrow", "jsonl"}
 
@@ -285,7 +240,6 @@ class TableFile:
     ----------
     path : Path
     values : dict of column name -> text, from folders named column=value
-    kind : str, the format
     n_rows : int or None
         As counted in the first visit.
     stamp : (size, time of the last change), by which changes are noticed
@@ -297,45 +251,36 @@ class TableFile:
     path: Path
     values: dict[str, str | None]
     options: ReadOptions
-    kind: str = ""
     n_rows: int | None = None
     stamp: tuple[int, int] = (0, 0)
     row_groups: tuple[int, ...] | None = None
     first_row: int = 0
-    _schema: Any = None
 
     def __post_init__(self) -> None:
-        self.kind = self.kind or find_source(self.path, self.options).kind
+        self.reader = reader_of(self.path, self.options)
+        self.kind = self.reader.source.kind
         if self.stamp == (0, 0):
             self.stamp = _stamp(self.path)
         if self.kind == "libsvm":
             raise InputError(f"'{self.path}' is a LIBSVM file; these are read one at a time.")
 
+    @property
+    def name(self) -> str:
+        return self.reader.source.name
+
     def schema(self) -> Any:
         """Names and types in the file; text throughout where the format has no types."""
-        if self._schema is None:
-            self._schema, self.n_rows = read_schema(self.path, self.options)
-        return self._schema
-
-    def tables(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        """Record batches of the named columns."""
-        if self.kind in _WHOLE:
-            whole = read_cells(self.path, self.options).select(list(columns))
-            yield from whole.combine_chunks().to_batches(batch_rows)
-        else:
-            yield from iter_batches(
-                self.path,
-                columns,
-                self.options,
-                batch_rows=batch_rows,
-                row_groups=self.row_groups,
-            )
+        with told(self.reader.source):
+            found = plain_types(self.reader.schema().empty_table()).schema
+        check_names(found.names, self.name)
+        self.n_rows = self.reader.n_rows
+        return found
 
     def pieces(self, rows: int) -> list[TableFile]:
         """The file in pieces of about ``rows`` rows, where its format can be read in pieces."""
-        if self.kind != "parquet" or self.n_rows is None or self.n_rows <= rows:
+        if not isinstance(self.reader, ParquetReader) or (self.reader.n_rows or 0) <= rows:
             return [self]
-        sizes = ParquetReader(find_source(self.path, self.options)).group_rows()
+        sizes = self.reader.group_rows
         starts = np.concatenate([[0], np.cumsum(sizes)])
         number = starts[:-1] // rows  # a row group belongs to the piece in which it starts
         groups = [np.flatnonzero(number == i) for i in np.unique(number)]
@@ -355,13 +300,13 @@ class TableFile:
             now = _stamp(self.path)
         except OSError:
             raise InputError(
-                f"'{self.path}' disappeared while the table was read; nothing was fitted or "
+                f"'{self.name}' disappeared while the table was read; nothing was fitted or "
                 "written."
             ) from None
         same_rows = n_rows is None or self.n_rows in (None, n_rows)
         if now != self.stamp or not same_rows:
             raise InputError(
-                f"'{self.path}' was changed while the table was read; nothing was fitted or "
+                f"'{self.name}' was changed while the table was read; nothing was fitted or "
                 "written. Run again when it is complete."
             )
         if n_rows is not None:
@@ -388,7 +333,8 @@ def find_files(
         for path in matches:
             for file in _inside(path, options) if path.is_dir() else [path]:
                 found.setdefault(file, _partition_values(file.relative_to(root)))
-    files = [TableFile(p, values, replace(options, name=str(p))) for p, values in found.items()]
+    named = options if len(found) == 1 else replace(options, name=None)
+    files = [TableFile(path, values, named) for path, values in found.items()]
     names = {tuple(file.values) for file in files}
     if len(names) > 1:
         odd = next(f for f in files if tuple(f.values) != tuple(files[0].values))
@@ -453,6 +399,7 @@ class FileSource(LocalSource):
     n_threads: int = 1
     seen: Callable[[int], None] | None = None
     batch_rows: int = BATCH_ROWS
+    floats: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -464,23 +411,24 @@ class FileSource(LocalSource):
         """Find the files and settle the types of their columns."""
         given = list(paths)
         files = find_files(given, options)
-        partitions = _partition_types(files)
-        schema = settled_schema([(str(f.path), f.schema()) for f in files], partitions)
+        schema = _settled_schema([(f.name, f.schema()) for f in files], _partition_types(files))
         more = f" and {len(given) - 1} more" if len(given) > 1 else ""
-        return cls(files, schema, f"{given[0]}{more}", **settings)
+        name = options.name if options and options.name else f"{given[0]}{more}"
+        return cls(files, schema, name, **settings)
 
     def one_by_one(self) -> list[FileSource]:
         """Each file as a source of its own, in the types of all."""
-        return [replace(self, files=[file], name=str(file.path)) for file in self.files]
+        return [replace(self, files=[file], name=file.name) for file in self.files]
 
-    def select(self, columns: Sequence[str]) -> FileSource:
+    def select(self, columns: Sequence[str], floats: Sequence[str] = ()) -> FileSource:
+        """``floats`` are columns of text to be read as numbers wherever all of their cells are."""
         chosen = pa.schema([self.schema.field(name) for name in columns])
-        return replace(self, schema=chosen)
+        return replace(self, schema=chosen, floats=tuple(floats))
 
     @property
     def part_names(self) -> list[str]:
         """Files by their number."""
-        return [str(file.path) for file in self.files]
+        return [file.name for file in self.files]
 
     @property
     def untyped(self) -> bool:
@@ -498,24 +446,31 @@ class FileSource(LocalSource):
             file.check()
             own = [name for name in self.schema.names if name not in file.values]
             done = 0
-            for table in file.tables(own or file.schema().names[:1], self.batch_rows):
+            for table in file.reader.batches(
+                own or file.reader.schema().names[:1],
+                self.batch_rows,
+                floats=self.floats,
+                row_groups=file.row_groups,
+            ):
                 first = file.first_row + done
-                yield Batch(self._typed(table, file), str(file.path), first, part)
+                yield Batch(self._typed(table, file), file.name, first, part)
                 done += table.num_rows
             file.check(done)
 
     def _typed(self, table: Any, file: TableFile) -> Any:
         """The batch in the types of the schema, with the columns that its folders name."""
-        table = plain_types(table)
-        columns = []
+        with told(file.reader.source):
+            table = plain_types(table)
+        columns = {}
         for name, kind in zip(self.schema.names, self.schema.types, strict=True):
             if name in file.values:
                 value = pa.scalar(file.values[name], pa.string()).cast(kind)
-                columns.append(pa.repeat(value, table.num_rows))
+                columns[name] = pa.repeat(value, table.num_rows)
             else:
                 cells = table.column(name)
-                columns.append(cells if cells.type == kind else cells.cast(kind, safe=False))
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+                same = cells.type == kind or name in self.floats
+                columns[name] = cells if same else cells.cast(kind, safe=False)
+        return pa.RecordBatch.from_pydict(columns)
 
 
 def _partition_types(files: Sequence[TableFile]) -> dict[str, Any]:

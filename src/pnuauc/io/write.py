@@ -18,7 +18,6 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -55,9 +54,21 @@ _PART = re.compile(r"\.pnuauc-[0-9a-f]{16}\.part")
 
 
 class _File(io.FileIO):
-    """A file that remembers that writing to it failed, however the error travels."""
+    """A file in the making beside its target, which remembers that writing to it failed.
+
+    ``final`` is the target with links followed.
+    """
 
     failure: OSError | None = None
+
+    def __init__(self, target: Path) -> None:
+        self.target, self.final = target, Path(os.path.realpath(target))
+        _sweep(self.final.parent)
+        private = os.path.lexists(self.final)  # perhaps nobody else may read the old file
+        mode, more = 0o600 if private else 0o666, getattr(os, "O_NOFOLLOW", 0)
+        self.part = self.final.with_name(f".pnuauc-{secrets.token_hex(8)}.part")
+        super().__init__(self.part, "x", opener=lambda path, f: os.open(path, f | more, mode))
+        self.stream = io.BufferedWriter(self)
 
     def write(self, data: Any) -> Any:
         try:
@@ -66,20 +77,6 @@ class _File(io.FileIO):
             self.failure = error
             raise
 
-
-@dataclass(eq=False)
-class _Draft:
-    """A file in the making: ``final`` is the target with links followed."""
-
-    target: Path
-    final: Path
-    part: Path
-    raw: _File
-    stream: IO[bytes] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.stream = io.BufferedWriter(self.raw)
-
     def settle(self) -> None:
         """All bytes on the disk, with the mode (and, where allowed, the group) of the old file."""
         self.stream.flush()
@@ -87,13 +84,13 @@ class _Draft:
             former = os.lstat(self.final)
             if hasattr(os, "fchmod"):
                 with contextlib.suppress(OSError):
-                    os.fchown(self.raw.fileno(), -1, former.st_gid)
-                os.fchmod(self.raw.fileno(), stat.S_IMODE(former.st_mode))
-        os.fsync(self.raw.fileno())
+                    os.fchown(self.fileno(), -1, former.st_gid)
+                os.fchmod(self.fileno(), stat.S_IMODE(former.st_mode))
+        os.fsync(self.fileno())
 
     def drop(self) -> None:
-        for close in (self.stream.close, self.raw.close, self.part.unlink):
-            with contextlib.suppress(OSError):
+        for close in (self.stream.close, self.close, self.part.unlink):
+            with contextlib.suppress(OSError, ValueError):
                 close()
 
 
@@ -106,33 +103,23 @@ def written_together(
     ``recheck`` is called when all is written and nothing is replaced yet; what it raises counts
     as any error: all is left as it was.
     """
-    drafts: list[_Draft] = []
+    files: list[_File] = []
     try:
         for path in paths:
-            drafts.append(_draft(path))
-        yield [draft.stream for draft in drafts]
-        for draft in drafts:
-            draft.settle()
+            files.append(_File(path))
+        yield [file.stream for file in files]
+        for file in files:
+            file.settle()
         recheck()
-        _rename(drafts)
+        _rename(files)
     except BaseException as error:
-        failure = next((d.raw.failure for d in drafts if d.raw.failure is not None), None)
+        failure = next((file.failure for file in files if file.failure is not None), None)
         if failure is not None and not isinstance(error, KeyboardInterrupt):
             raise OutputError(_failed(failure, [], paths)) from error
         raise
     finally:
-        for draft in drafts:
-            draft.drop()
-
-
-def _draft(path: Path) -> _Draft:
-    final = Path(os.path.realpath(path))
-    _sweep(final.parent)
-    private = os.path.lexists(final)  # perhaps nobody else may read the old file
-    part = final.with_name(f".pnuauc-{secrets.token_hex(8)}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    return _Draft(path, final, part, _File(os.open(part, flags, 0o600 if private else 0o666), "wb"))
+        for file in files:
+            file.drop()
 
 
 def _sweep(folder: Path) -> None:
@@ -146,17 +133,17 @@ def _sweep(folder: Path) -> None:
                         os.unlink(entry.path)
 
 
-def _rename(drafts: list[_Draft]) -> None:
+def _rename(files: list[_File]) -> None:
     done: list[Path] = []
-    for draft in drafts:
+    for file in files:
         try:
-            os.replace(draft.part, draft.final)
+            os.replace(file.part, file.final)
         except OSError as error:
-            left = [d.target for d in drafts if d.target not in done]
+            left = [f.target for f in files if f.target not in done]
             raise OutputError(_failed(error, done, left)) from error
-        done.append(draft.target)
+        done.append(file.target)
     if os.name == "posix":
-        for folder in {draft.final.parent for draft in drafts}:
+        for folder in {file.final.parent for file in files}:
             with contextlib.suppress(OSError):  # not every file system can
                 handle = os.open(folder, os.O_RDONLY)
                 try:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import queue
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,10 +16,12 @@ import numpy as np
 
 from pnuauc._utils.label_values import did_you_mean
 from pnuauc.exceptions import InputError
-from pnuauc.io.cells import pa, pc
+from pnuauc.io.cells import is_text, pa, pc
 from pnuauc.io.columns import cells_of
 from pnuauc.io.encode import encode_cells
-from pnuauc.io.readers import ReadOptions, column_names, detect_format, iter_batches
+from pnuauc.io.formats import ReadOptions, find_source
+from pnuauc.io.readers import iter_batches
+from pnuauc.io.sources import Batch, FileSource
 from pnuauc.io.write import (
     CHANCE_COLUMNS,
     SCORE_COLUMNS,
@@ -35,8 +36,6 @@ from pnuauc.model.model import TableModel, cell_of, spell_reasons
 
 __all__ = ["OutputChoice", "ScoreSummary", "score_file", "spell_differences"]
 
-#: Batches that may wait between reading and scoring.
-_AHEAD = 2
 #: Cells (64 MB) that are encoded at a time, however wide the model is.
 _BLOCK_CELLS = 1 << 23
 #: Columns that scoring adds.
@@ -117,60 +116,22 @@ class ScoreSummary:
 
 
 @dataclass(frozen=True)
-class _Path:
-    """One file to score."""
+class _Rows:
+    """A LIBSVM file to score, read as a source of tables is."""
 
     path: str | os.PathLike[str]
     options: ReadOptions | None
+    n_features: int
 
     @property
     def name(self) -> str:
         return self.options.name if self.options and self.options.name else str(self.path)
 
-    @property
-    def kind(self) -> str:
-        return detect_format(self.path, self.options)
-
-    def names(self) -> list[str]:
-        return column_names(self.path, self.options)
-
-    def batches(
-        self, model: TableModel, columns: Sequence[str] | None, kept: Sequence[str]
-    ) -> Iterator[tuple[Any, str, int]]:
-        # of CSV only features that are plain numbers are parsed; all else comes as it is written
-        floats = [
-            c.name
-            for c in model.encoder.columns_
-            if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
-        ]
-        width = model.encoder.n_features_in_ if model.encoder.is_sparse else None
+    def batches(self) -> Iterator[Batch]:
         done = 0
-        for batch in iter_batches(
-            self.path, columns, self.options, floats=floats, n_features=width
-        ):
-            yield batch, self.name, done
-            done += batch[0].shape[0] if isinstance(batch, tuple) else batch.num_rows
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A table in several files to score (see :mod:`pnuauc.io.sources`)."""
-
-    source: Any
-    kind = "files"
-
-    @property
-    def name(self) -> str:
-        return str(self.source.name)
-
-    def names(self) -> list[str]:
-        return list(self.source.schema.names)
-
-    def batches(
-        self, model: TableModel, columns: Sequence[str] | None, kept: Sequence[str]
-    ) -> Iterator[tuple[Any, str, int]]:
-        for batch in self.source.select(columns).batches():
-            yield batch.table, batch.name, batch.first_row
+        for pair in iter_batches(self.path, None, self.options, n_features=self.n_features):
+            yield Batch(pair, self.name, done)
+            done += pair[0].shape[0]
 
 
 def score_file(
@@ -197,15 +158,19 @@ def score_file(
     tell : called with the number of rows done
     """
     choice = choice or OutputChoice()
-    rows = _Source(source) if hasattr(source, "schema") else _Path(source, options)
     if not hasattr(target, "write"):
         output_format(target)
-        if isinstance(rows, _Path) and os.path.exists(target) and os.path.samefile(source, target):
-            raise InputError(f"'{target}' is the table itself; name another output.")
-    if (rows.kind == "libsvm") != model.encoder.is_sparse:
-        known = "a LIBSVM file" if model.encoder.is_sparse else "a table with named columns"
-        raise InputError(f"The model was fitted on {known}; '{rows.name}' is not one.")
-    kept, columns = _columns_to_read(model, rows, choice)
+    rows = _opened_rows(model, source, target, options)
+    kept: list[str] = []
+    if not model.encoder.is_sparse:
+        kept, columns = _columns_to_read(model, rows, choice)
+        # of CSV only features that are plain numbers are parsed; all else comes as it is written
+        plain = [
+            c.name
+            for c in model.encoder.columns_
+            if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
+        ]
+        rows = rows.select(columns, [n for n in plain if is_text(rows.schema.field(n).type)])
     listed = choice.columns
     if listed is not None and model.seen is not None and model.card.get("label") in kept:
         # the fitted table, perhaps: its scores beside its labels must not be judged unmarked
@@ -215,16 +180,12 @@ def score_file(
     reader = _Reader(model)
     with _opened(target, choice.strict) as (stream, path):
         sink = _Sink(TableWriter(stream, path), choice)
-        # rows of these formats have types of their own, and one output column has one
-        as_text = rows.kind in {"jsonl", "excel"}
-        for batch, name, first in _blocks(_read_ahead(rows.batches(model, columns, kept)), model):
+        for batch, name, first in _blocks(_read_ahead(rows.batches()), model):
             with cells_of(name):
                 X, fresh = reader.read(batch, name, first)
                 scores = model.score_encoded(X, n_threads)
             summary.add(scores, fresh)
             copied = {name: batch.column(name) for name in kept}
-            if as_text:
-                copied = {name: values.cast("string") for name, values in copied.items()}
             if numbered:
                 done = summary.n_rows
                 copied = {"row": pa.array(np.arange(done - len(scores) + 1, done + 1)), **copied}
@@ -252,16 +213,31 @@ def score_file(
     return summary
 
 
-def _blocks(batches: Iterator[Any], model: TableModel) -> Iterator[tuple[Any, str, int]]:
+def _opened_rows(model: TableModel, source: Any, target: Any, options: ReadOptions | None) -> Any:
+    """A source of batches, of a path too."""
+    many = hasattr(source, "schema")
+    named = not many and not hasattr(target, "write")
+    if named and os.path.exists(target) and os.path.samefile(source, target):
+        raise InputError(f"'{target}' is the table itself; name another output.")
+    found = source if many else find_source(source, options)
+    if model.encoder.is_sparse == (many or found.kind != "libsvm"):
+        known = "a LIBSVM file" if model.encoder.is_sparse else "a table with named columns"
+        raise InputError(f"The model was fitted on {known}; '{found.name}' is not one.")
+    if model.encoder.is_sparse:
+        return _Rows(source, options, model.encoder.n_features_in_)
+    return source if many else FileSource.open([source], options)
+
+
+def _blocks(batches: Iterator[Batch], model: TableModel) -> Iterator[tuple[Any, str, int]]:
     """The batches, those of a wide model a few rows at a time: memory is bounded either way."""
     width = sum(model.encoder.encoding_.width(view) for view in model.scorer.views)
     step = max(1, _BLOCK_CELLS // width)
-    for batch, name, first in batches:
-        if isinstance(batch, tuple):  # sparse rows take what they hold
-            yield batch, name, first
+    for batch in batches:
+        if isinstance(batch.table, tuple):  # sparse rows take what they hold
+            yield batch.table, batch.name, batch.first_row
         else:
-            for start in range(0, batch.num_rows, step):
-                yield batch.slice(start, step), name, first + start
+            for start in range(0, len(batch), step):
+                yield batch.table.slice(start, step), batch.name, batch.first_row + start
 
 
 @contextmanager
@@ -379,12 +355,10 @@ class _Sink:
 
 
 def _columns_to_read(
-    model: TableModel, rows: _Path | _Source, choice: OutputChoice
-) -> tuple[list[str], list[str] | None]:
-    """(columns to copy, columns to read); LIBSVM has neither."""
-    if model.encoder.is_sparse:
-        return [], None
-    names, name = rows.names(), rows.name
+    model: TableModel, rows: Any, choice: OutputChoice
+) -> tuple[list[str], list[str]]:
+    """(columns to copy, columns to read)."""
+    names, name = rows.schema.names, rows.name
     model.encoder.check_columns(names)
     there = set(names)
     lacking = next((column for column in choice.keep or () if column not in there), None)
@@ -446,38 +420,9 @@ def _reasons(model: TableModel, X: Any, batch: Any, rows: Any, n_reasons: int) -
 
 
 def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same items, read by another thread while the caller works on the last one."""
-    waiting: queue.Queue[tuple[str, Any]] = queue.Queue(_AHEAD)
-    stopped = threading.Event()
-
-    def put(item: tuple[str, Any]) -> bool:
-        while not stopped.is_set():
-            try:
-                waiting.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for batch in batches:
-                if not put(("batch", batch)):
-                    return
-            put(("end", None))
-        except BaseException as error:  # handed over and raised in the caller's thread
-            put(("error", error))
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            kind, item = waiting.get()
-            if kind == "end":
-                return
-            if kind == "error":
-                raise item
-            yield item
-    finally:
-        stopped.set()
-        thread.join(timeout=5)
+    """The same items, the next one read by another thread while the caller works on the last."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield batch
