@@ -19,6 +19,7 @@ from attack.report import report
 from attack.runner import Tally, Target, run_cases
 from attack.scored import SCORED
 from attack.targets import FILE_TARGETS, sound_models
+from pnuauc import AutoAUCClassifier
 from pnuauc.exceptions import InputError
 from pnuauc.io import load_model
 
@@ -158,3 +159,15 @@ def test_crashes_hangs_and_errors_are_findings(tmp_path, monkeypatch):
     assert "IndexError: law broken (test_attack.py" in found[4]
     assert "SIGPROF" in found[6]
     assert "9 cases, 3 findings" in report(tally)
+
+
+def test_one_row_very_far_away_leaves_scores_finite():
+    """Widths of Gaussian processes are then below what single precision holds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(16, 5))
+    X[6] = 1e30
+    y = np.r_[np.ones(2), np.zeros(12), np.nan, np.nan]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = AutoAUCClassifier(prior=1e-9, cv=2, n_jobs=1, random_state=0).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()

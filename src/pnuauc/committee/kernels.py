@@ -71,6 +71,11 @@ def _whole_tiles(n: int) -> int:
     return -(-n // _TILE) * _TILE
 
 
+#: Single precision holds no larger rate; from the second on, distances a rounding error below 0
+#: would count: among rows close to each other beside one that is very far away.
+_LARGEST_RATE, _STEEP = 1e38, 1e6
+
+
 @dataclass(frozen=True)
 class _Chain:
     """Kernels of one power, each the one before squared repeatedly.
@@ -92,6 +97,7 @@ def _chains(widths: Floats, powers: NDArray[np.integer[Any]], coef: Floats) -> t
         own = np.flatnonzero(powers == power)
         for chain in factor_two_chains(widths[own]) if len(own) else []:
             rate = -1.0 / (power * float(widths[own[chain[0][0]]]) ** power)
+            rate = max(rate, -_LARGEST_RATE)
             squarings = [power * halvings for _, halvings in chain]
             found.append(_Chain(power, rate, squarings, [_single(coef[own[j]]) for j, _ in chain]))
     return tuple(found)
@@ -158,11 +164,13 @@ def _summed(room: _Room, chains: tuple[_Chain, ...]) -> Floats:
     out = np.zeros(len(room.distance))
     rooted = False
     for chain in chains:
-        if chain.power == 1 and not rooted:
+        if (chain.power == 1 or chain.rate < -_STEEP) and not rooted:
             np.maximum(room.distance, np.float32(0.0), out=room.distance)
+        if chain.power == 1 and not rooted:
             np.sqrt(room.distance, out=room.distance)
             rooted = True
-        kernel = np.multiply(room.distance, np.float32(chain.rate), out=room.kernel)
+        with np.errstate(over="ignore"):  # exp(-inf) is 0
+            kernel = np.multiply(room.distance, np.float32(chain.rate), out=room.kernel)
         np.exp(kernel, out=kernel)
         for squarings, coef in zip(chain.squarings, chain.coef, strict=True):
             for _ in range(squarings):
