@@ -1,7 +1,6 @@
 """Tests of core/moments."""
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -96,31 +95,6 @@ def test_float32_rows_merge_in_double():
     assert total.scatter.dtype == np.float64
     assert_same(total, *reference(rows), rtol=1e-4)
     np.testing.assert_allclose(total.mean, rows.astype(float).mean(axis=0), rtol=1e-7)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", ["free", "bounded", "weighted", "sparse"])
-def test_what_travels_is_half_and_arrives_as_it_was(kind, dtype):
-    """A summary that was shipped must equal one that stayed, or a lost worker would show."""
-    rng = np.random.default_rng(0)
-    rows = rng.random((700, 60)).astype(dtype)
-    total = Moments.zero(60)
-    for block in row_blocks(700, 110):
-        if kind == "bounded":
-            part = Moments.from_bounded_rows(rows[block])
-        elif kind == "free":
-            part = Moments.from_rows(rows[block])
-        else:
-            some = sparse.csr_matrix(rows[block]) if kind == "sparse" else rows[block]
-            part = Moments.from_rows(some, rng.random(some.shape[0]))
-        total = total + part
-    shipped = pickle.dumps(total)
-    assert len(shipped) < 0.6 * total.scatter.nbytes
-    arrived = pickle.loads(shipped)
-    np.testing.assert_array_equal(arrived.scatter, total.scatter)
-    np.testing.assert_array_equal(arrived.mean, total.mean)
-    np.testing.assert_array_equal(arrived.mean_low, total.mean_low)
-    np.testing.assert_array_equal((arrived + part).scatter, (total + part).scatter)
 
 
 def test_no_rows_are_neutral():

@@ -199,31 +199,15 @@ def test_counts_are_added_to_counts_alone(counts):
     assert (twice.n_positive, twice.n_negative, twice.n_unlabeled) == (40, 60, 240)
 
 
-LARGE = np.random.default_rng(7)
-COLUMNS = {
-    "normal": LARGE.normal(size=150_000),
-    "tied": LARGE.integers(0, 50, 150_000) * 0.1,
-    "infinite": np.r_[LARGE.normal(size=99_000), np.repeat([np.inf, -np.inf], [700, 300])],
-    "heavy": 1e300 * LARGE.standard_cauchy(size=100_000),
-    "denormal": 1e-310 * LARGE.normal(size=100_000),
-    "offset": 1e9 + 1e-7 * LARGE.normal(size=100_000),
-}
-
-
-@pytest.mark.parametrize("n_anchors", [0, 1, 2, 40, 4000, 30_000])
-@pytest.mark.parametrize("name", COLUMNS)
-def test_bins_count_as_a_sort_does(name, n_anchors):
-    """Few anchors are counted by bins, many by a sort: the same whole numbers."""
-    values = COLUMNS[name]
-    with np.errstate(over="ignore", invalid="ignore"):
-        anchors = np.unique(LARGE.choice(values, n_anchors))
-    ordered = np.sort(values)
-    left = np.searchsorted(ordered, anchors, side="left")
-    right = np.searchsorted(ordered, anchors, side="right")
+@pytest.mark.parametrize("n_anchors", [0, 1, 40])
+def test_cells_count_every_value_once(n_anchors):
+    rng = np.random.default_rng(7)
+    values = np.r_[rng.integers(0, 50, 1000) * 0.1, np.inf, -np.inf]
+    anchors = np.unique(rng.choice(values, n_anchors))
     cells = count_cells(values, anchors)
     assert cells.sum() == len(values)
-    np.testing.assert_array_equal(cells[1::2], right - left)
-    np.testing.assert_array_equal(np.cumsum(cells)[:-1:2], left)
+    assert cells[1::2].tolist() == [(values == a).sum() for a in anchors]
+    assert np.cumsum(cells)[:-1:2].tolist() == [(values < a).sum() for a in anchors]
 
 
 @pytest.mark.parametrize("sizes", [(30, 400), (400, 30), (50, 50), (1, 1)])

@@ -18,8 +18,6 @@ __all__ = ["category_weights", "find_categories"]
 
 #: Rows that are looked at, evenly spaced; least share of them that has a level of a category.
 _ROWS, _SHARE = 20_000, 0.5
-#: Rows that are enough to recognize most numeric columns.
-_FIRST = 50
 
 
 def category_weights(X: NDArray[Any]) -> Floats:
@@ -54,66 +52,41 @@ def find_categories(X: NDArray[Any]) -> list[list[int]]:
     Neighbours belong together as long as no row has two of them, and are a category if at least
     half of the rows have one.
     """
-    X = X[:: -(-len(X) // _ROWS)] if len(X) else X
-    found = _Categories(len(X))
-    for j, may in enumerate(_at_most_two(X[:_FIRST])):
-        if not may:
-            found.end()
-            continue
-        values = np.ascontiguousarray(X[:, j])
-        known = values[~np.isnan(values)] if np.isnan(values).any() else values
-        low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
-        if low == high:
-            continue
-        if ((known == low) | (known == high)).all():
-            found.take(j, values == high)
-        else:
-            found.end()
-    found.end()
-    return [columns for columns, _ in found.whole]
-
-
-def _at_most_two(X: NDArray[Any]) -> Mask:
-    """Columns whose first rows do not rule it out, shape (d,): most numbers are seen at once."""
     if not len(X):
-        return np.ones(X.shape[1], dtype=bool)
-    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-    return np.asarray(((low == X) | (high == X) | np.isnan(X)).all(axis=0))
+        return []
+    X = X[:: -(-len(X) // _ROWS)]
+    # runs of columns with two values, each with the rows that have the larger one
+    runs: list[list[tuple[int, Mask]]] = [[]]
+    for j, column in enumerate(np.ascontiguousarray(X.T)):
+        low, high = np.fmin.reduce(column), np.fmax.reduce(column)
+        if not ((column == low) | (column == high) | np.isnan(column)).all():
+            runs.append([])
+        elif low < high:
+            runs[-1].append((j, column == high))
+    return [columns for run in runs for columns in _split(run)]
 
 
-class _Categories:
-    """Categories so far, and the run of columns at hand, of which no row has two."""
+def _split(run: list[tuple[int, Mask]]) -> list[list[int]]:
+    """The categories of a run: cut after the last column that shares a row with the next one.
 
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.whole: list[tuple[list[int], Mask]] = []
-        self.run: list[tuple[int, Mask]] = []
-        #: Whether the run follows the last category without another column between.
-        self.follows = False
-
-    def take(self, j: int, has: Mask) -> None:
-        """One more column: those before the last that shares a row with it are a piece."""
-        clashes = [place for place, (_, level) in enumerate(self.run) if (level & has).any()]
-        self._cut(clashes[-1] + 1 if clashes else 0)
-        self.run.append((j, has))
-
-    def end(self) -> None:
-        """A column of another kind, or none."""
-        self._cut(len(self.run))
-        self.follows = False
-
-    def _cut(self, first: int) -> None:
-        """The ``first`` columns of the run: a category, the rest of the last one, or neither."""
-        if not first:
-            return
-        piece, self.run = self.run[:first], self.run[first:]
-        columns = [j for j, _ in piece]
-        rows = np.logical_or.reduce([level for _, level in piece])
-        if first > 1 and rows.sum() >= _SHARE * self.n:
-            self.whole.append((columns, rows))
-            self.follows = True
-        elif self.follows and not (self.whole[-1][1] & rows).any():
-            before, known = self.whole[-1]
-            self.whole[-1] = (before + columns, known | rows)
+    A piece too small to be a category belongs to the one before it, if no row has both.
+    """
+    pieces: list[list[tuple[int, Mask]]] = [[]]
+    for j, level in run:
+        clashes = [i for i, (_, other) in enumerate(pieces[-1]) if (level & other).any()]
+        if clashes:
+            piece = pieces.pop()
+            pieces += [piece[: clashes[-1] + 1], piece[clashes[-1] + 1 :]]
+        pieces[-1].append((j, level))
+    found: list[tuple[list[int], Mask]] = []
+    follows = False  # whether the piece stands right behind the last category
+    for piece in filter(None, pieces):
+        columns, rows = [j for j, _ in piece], np.logical_or.reduce([level for _, level in piece])
+        if len(piece) > 1 and rows.mean() >= _SHARE:
+            found.append((columns, rows))
+            follows = True
+        elif follows and not (found[-1][1] & rows).any():
+            found[-1] = (found[-1][0] + columns, found[-1][1] | rows)
         else:
-            self.follows = False
+            follows = False
+    return [columns for columns, _ in found]

@@ -128,23 +128,6 @@ class Moments:
         scatter += other.scatter
         return Moments(n, *_two_sum(self.mean, self.mean_low + step * (other.n / n), scatter))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Half of the scatter says it all: it is symmetric, and what travels is half as large."""
-        state = dict(self.__dict__)
-        if isinstance(self.scatter, np.ndarray):
-            state["scatter"] = self.scatter[np.triu_indices(len(self.mean))]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        half = state["scatter"]
-        if isinstance(half, np.ndarray):
-            b = len(state["mean"])
-            rows, columns = np.triu_indices(b)
-            state["scatter"] = np.empty((b, b), dtype=half.dtype)
-            state["scatter"][rows, columns] = half
-            state["scatter"][columns, rows] = half
-        self.__dict__.update(state)
-
     @property
     def covariance(self) -> Any:
         """C = scatter / n."""

@@ -213,61 +213,14 @@ def n_rows(role: Counts) -> int:
     return round(float(role.sum()))
 
 
-#: Bins of :func:`count_cells`; with more anchors than a quarter of them a sort is as good.
-_BINS = 1 << 15
-
-
 def count_cells(values: Floats, anchors: Floats) -> Counts:
-    """Rows per cell, shape (2K + 1,), exact: one pass over bins, or one sort where K is large.
-
-    ``b(v) = floor((v - low) scale)`` does not fall as v grows, whatever the rounding. So a value in
-    another bin than an anchor is on the side of it that the bins say, and one in the same bin is
-    compared with it. Only values in bins of several anchors are sorted.
-    """
-    n_anchors = len(anchors)
-    with np.errstate(over="ignore", invalid="ignore"):
-        span = anchors[-1] - anchors[0] if n_anchors else 0.0
-    if not (1e-200 < span < np.inf and 4 * n_anchors <= min(_BINS, len(values))):
-        return _count_sorted(values, anchors)
-    scale, low = (_BINS - 4) / span, anchors[0] - span / _BINS
-    of_anchors = _bins(anchors, low, scale, np.empty(n_anchors))
-    inside = np.bincount(of_anchors, minlength=_BINS)
-    last = 2 * n_anchors + 1  # stands for: a bin of several anchors
-    base = np.where(inside > 1, last, 2 * (np.cumsum(inside) - inside))
-    alone = np.full(_BINS, np.nan)  # which no value is above or equal to
-    single = inside[of_anchors] == 1
-    alone[of_anchors[single]] = anchors[single]
-    counts, parts, work = np.zeros(last + 1, dtype=np.int64), [], np.empty(_BINS)
-    for first in range(0, len(values), _BINS):  # blocks that stay in the cache
-        block = values[first : first + _BINS]
-        bins = _bins(block, low, scale, work[: len(block)])
-        cells, own = base[bins], alone[bins]
-        cells += (block >= own).view(np.int8) + (block > own).view(np.int8)
-        counts += np.bincount(cells, minlength=last + 1)
-        if not single.all():
-            parts.append(block[cells == last])
-    if parts:
-        counts[:-1] += _count_sorted(np.concatenate(parts), anchors)
-    return counts[:-1]
-
-
-def _count_sorted(values: Floats, anchors: Floats) -> Counts:
-    """As :func:`count_cells`, by one sort and two searches of the anchors."""
+    """Rows per cell, shape (2K + 1,): one sort and two searches of the anchors."""
     ordered = np.sort(values)
     edges: Counts = np.empty(2 * len(anchors) + 2, dtype=np.int64)
     edges[0], edges[-1] = 0, len(ordered)
     edges[1:-1:2] = np.searchsorted(ordered, anchors, side="left")
     edges[2:-1:2] = np.searchsorted(ordered, anchors, side="right")
     return np.diff(edges)
-
-
-def _bins(values: Floats, low: float, scale: float, work: Floats) -> NDArray[np.intp]:
-    """Numbers of the bins, 0 .. _BINS - 1; ``work`` is as long as ``values``."""
-    with np.errstate(over="ignore"):
-        np.subtract(values, low, out=work)
-        np.multiply(work, scale, out=work)
-    np.clip(work, 0.0, _BINS - 1.0, out=work)
-    return work.astype(np.int32).astype(np.intp)  # two casts are faster than one
 
 
 SINGLES = ("pn", "pu", "nu")

@@ -119,9 +119,6 @@ class SelectionReport(ShownAsTable):
         What the unlabelled rows changed, from folds that took no part in the choice: the risk of
         the candidates averaged among eta = 0 minus that of those averaged among all (positive:
         unlabelled rows helped), and its standard error over folds. None for a single pick.
-    rank_correlation : float or None
-        Spearman correlation between the final scores and those of the best eta = 0 candidates on
-        a sample of rows: 1 means that the unlabelled rows changed no ranking.
     n_dropped : int
         Candidates whose empirical risk had no minimum on some fold; they were not considered.
     noise : float
@@ -138,7 +135,6 @@ class SelectionReport(ShownAsTable):
     eta_high: float
     gain: float | None
     gain_std_error: float | None
-    rank_correlation: float | None = None
     n_dropped: int = 0
     noise: float = 0.0
     message: str = ""
@@ -152,11 +148,7 @@ class SelectionReport(ShownAsTable):
 
 
 def explain(
-    criterion: Criterion,
-    candidates: Candidates,
-    choice: Choice,
-    gain: Gain | None,
-    rank_correlation: float | None = None,
+    criterion: Criterion, candidates: Candidates, choice: Choice, gain: Gain | None
 ) -> SelectionReport:
     """Read the report off the validation risks."""
     mean, error = criterion.mean, criterion.std_error
@@ -175,7 +167,6 @@ def explain(
         eta_high=float(max(near)),
         gain=gain and gain.value,
         gain_std_error=gain and gain.std_error,
-        rank_correlation=rank_correlation,
         n_dropped=int(np.isnan(mean).sum()),
         noise=criterion.noise,
     )

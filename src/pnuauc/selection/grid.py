@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import rankdata
 
 from pnuauc._utils.show import ShownAsTable
 from pnuauc._utils.threads import one_blas_thread
@@ -45,8 +45,6 @@ from pnuauc.selection.trainers import Fitted, make_trainer
 
 __all__ = ["ChosenModel", "TrainedGrid"]
 
-#: Rows scored to compare the final ranking with that of eta = 0.
-_COMPARED_ROWS = 2000
 #: Rows of the rarer labelled class below which a fold is judged by candidates that it had no part
 #: in choosing at all, and unlabelled rows by which they are chosen. What the other folds prefer
 #: is 1.3 points of AUC too optimistic with five positives, .2 with ten and with twenty.
@@ -155,13 +153,7 @@ class TrainedGrid:
                 tick("rows", done / total)
 
         rows = array_rows(
-            X,
-            folds.rows,
-            basis,
-            weight,
-            block_size=block_size,
-            n_threads=n_threads,
-            seen=meter,
+            X, folds.rows, basis, weight, block_size=block_size, n_threads=n_threads, seen=meter
         )
         visited: dict[str, Rows] = dict(rows)
         if elsewhere is not None:
@@ -224,11 +216,12 @@ class TrainedGrid:
         temperature : of the average, in standard errors of a validation risk
         """
         criterion = self.judge(validation)
+        candidates = self.candidates
         if selection == "paper":
-            one = functools.partial(pick, candidates=self.candidates)
+            one = functools.partial(pick, candidates=candidates)
             return ChosenModel(self, criterion, validation, lambda c: one(c.mean), None)
-        gain = held_out_gain(criterion, self.candidates, temperature)
-        decide = functools.partial(average, candidates=self.candidates, temperature=temperature)
+        decide = functools.partial(average, candidates=candidates, temperature=temperature)
+        gain = held_out_gain(criterion, candidates, temperature)
         return ChosenModel(self, criterion, validation, decide, gain)
 
     def judge(self, validation: str) -> Criterion:
@@ -293,19 +286,6 @@ class TrainedGrid:
     def threshold(self, model: LinearModel) -> float:
         """The score that a share ``prior`` of the unlabelled rows exceeds."""
         return ranking_threshold(Design(self.sample, model.basis), model.coef, self.prior)
-
-    def rank_correlation(self, one: LinearModel, other: LinearModel) -> float | None:
-        """Spearman correlation of two models' scores on evenly spaced rows of all roles."""
-        sizes = {role: count_rows(rows) for role, rows in self.sample.items()}
-        share = min(1.0, _COMPARED_ROWS / sum(sizes.values()))
-        some = {r: thinned(rows, round(share * sizes[r]) or 1) for r, rows in self.sample.items()}
-        ours, theirs = (
-            np.concatenate(list(Design(some, m.basis).scores(m.coef).values()))
-            for m in (one, other)
-        )
-        if np.ptp(ours) == 0 or np.ptp(theirs) == 0:
-            return None
-        return float(spearmanr(ours, theirs).statistic)
 
 
 def _have_minimum(fitted: Sequence[Fitted]) -> NDArray[np.bool_]:
@@ -392,9 +372,7 @@ class ChosenModel(ShownAsTable):
     @functools.cached_property
     def best(self) -> LinearModel:
         """The candidate of lowest validation risk alone."""
-        return self._alone(int(self.choice.kept[0]), self._fitted)
-
-    def _alone(self, index: int, fitted: Fitted) -> LinearModel:
+        index, fitted = int(self.choice.kept[0]), self._fitted
         basis = self.grid.basis.scale(int(np.unravel_index(index, self.grid.shape)[0]))
         parameters = self.grid.candidates.parameters(index)
         return LinearModel(basis, fitted.coef[0], parameters, bool(fitted.corrected[0]))
@@ -410,13 +388,7 @@ class ChosenModel(ShownAsTable):
     @functools.cached_property
     def report(self) -> SelectionReport:
         """Why this model, and what the unlabelled rows changed."""
-        candidates, correlation = self.grid.candidates, None
-        labeled_only = np.flatnonzero(candidates.eta == 0)
-        if self.grid.setting == "PNU" and len(labeled_only):
-            index = labeled_only[np.nanargmin(self.criterion.mean[labeled_only])]
-            other = self._alone(int(index), self.grid.fit_all(np.array([index])))
-            correlation = self.grid.rank_correlation(self.model, other)
-        return explain(self.criterion, candidates, self.choice, self.gain, correlation)
+        return explain(self.criterion, self.grid.candidates, self.choice, self.gain)
 
     def table(self) -> dict[str, Any]:
         """Every candidate with its validation risks and weight: ``cv_results_``."""
