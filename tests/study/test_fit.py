@@ -270,7 +270,7 @@ def test_order_of_rows_does_not_matter_to_the_prior():
         roles = ColumnRoles("is_fraud", ids=("payment_id",))
         found.append(fit_study(data, roles, settings).findings.prior)
     # folds are drawn by row number, so it is another draw, well within the error
-    assert abs(found[0]["value"] - found[1]["value"]) < 0.5 * found[0]["std_error"]
+    assert abs(found[0].value - found[1].value) < 0.5 * found[0].std_error
 
 
 def test_top_rows_are_the_highest_unlabelled_scores():

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         AUCFinding,
         Effect,
         Findings,
+        Groups,
         Labels,
         PriorFinding,
         Selection,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "auc_words",
     "effect_words",
+    "groups_words",
     "headline",
     "interval",
     "next_steps",
@@ -196,14 +198,12 @@ def summary_rows(found: Findings) -> list[tuple[str, str]]:
         share = f"{percent(prior.value)} (interval {percents(prior)}), {prior.source}"
         rows.append(("Share of positives", share))
     rows.append(("AUC, held out", interval(found.auc) if found.auc else str(found.auc_reason)))
-    if groups := found.groups:
-        named = ", ".join(f"'{name}'" for name in groups.columns)
-        said = (
-            f"by {named}: the {groups.n_labeled:,} labelled rows belong to {groups.n_groups:,} "
-            f"groups and count as {groups.worth:,.0f} independent ones; each group is in one fold, "
-            "its unlabelled rows too"
-        )
-        rows.append(("Groups", said))
+    if review := found.review:
+        counts = [f"{c.k:,}: {c.value:,.1f} ({c.low:,.0f} to {c.high:,.0f})" for c in review.counts]
+        half = f"half of all in about {review.rows_for_half:,}"
+        rows.append(("Positives in the top", "; ".join([*counts, half])))
+    if found.groups:
+        rows.append(("Groups", groups_words(found.groups)))
     elif found.copies and found.copies["identical"]:
         said = (
             f"{found.copies['identical']:,} rows have a duplicate; labelled duplicates were kept "
@@ -227,6 +227,16 @@ def summary_rows(found: Findings) -> list[tuple[str, str]]:
     if found.unlabeled_effect:
         rows.append(("Unlabelled rows", effect_words(found.unlabeled_effect)))
     return rows
+
+
+def groups_words(groups: Groups) -> str:
+    """How many independent rows the labelled rows of groups count as."""
+    named = ", ".join(f"'{name}'" for name in groups.columns)
+    return (
+        f"by {named}: the {groups.n_labeled:,} labelled rows belong to {groups.n_groups:,} groups "
+        f"and count as {groups.worth:,.0f} independent ones; each group is in one fold, its "
+        "unlabelled rows too"
+    )
 
 
 def effect_words(effect: Effect) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from pnuauc import __version__
+from pnuauc._utils.arrays import Floats
 from pnuauc._utils.label_values import RoleCounts
 from pnuauc._utils.progress import progress_bar
 from pnuauc._utils.show import few, jsonable
@@ -24,7 +25,7 @@ from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.encode import TableEncoder
 from pnuauc.io.write import new_run_id
-from pnuauc.model.model import SeenRows, TableModel, encode_views, kernels_of, scorer_of
+from pnuauc.model.model import SeenRows, TableModel, encode_views, kernels_of
 from pnuauc.study.everywhere import place_among_all
 from pnuauc.study.evidence import (
     Evidence,
@@ -151,116 +152,211 @@ def fit_study(
         tick = stack.enter_context(progress_bar("Fit", None, FIT_STAGES))
         tick("looking at columns", 0.0)
         rows = study_rows(data, columns, settings.max_unlabeled, settings.random_state)
-        roles, counts = rows.roles, rows.counts
-        _check_setting(counts, columns.label)
-        stack.enter_context(one_thread_for_few(len(roles)))
-        encoder = columns.encoder().fit(rows.table)
-        encoder.notes_.extend(rows.notes)
-        encoder.ids_.extend(rows.numbering)
-        leaks = [] if encoder.is_sparse else find_leaks(rows.table, encoder.columns_, roles)
-        ranker = _ranker(settings)
-        is_committee = isinstance(ranker, AutoAUCClassifier)
-        views = encoder.views if is_committee else ("kernels",)
-        X = encode_views(encoder, rows.table, views)
-        if np.isinf(X.data if encoder.is_sparse else X).any():
-            raise InputError("The table holds numbers too large to compute with; rescale them.")
-        kernels = kernels_of(X, encoder)
-        folds = _n_folds(kernels, rows, settings.folds)
-        if is_committee:
-            ranker.set_params(cv=folds, **encoder.layout(views))
-
+        _check_setting(rows.counts, columns.label)
+        stack.enter_context(one_thread_for_few(len(rows.roles)))
+        fit = _Fit(columns, settings, rows, columns.encoder().fit(rows.table), _ranker(settings))
+        encoder = fit.encoder
+        leaks = [] if encoder.is_sparse else find_leaks(rows.table, encoder.columns_, rows.roles)
         tick("choosing and fitting models", 0.0)
-        if settings.max_unlabeled == "all" and rows.origin is not None:
-            everything = rows.origin.everything(encoder)
-            if isinstance(ranker, AutoAUCClassifier):
-                ranker._fit_with(X, roles, everything)
-            else:
-                ranker._fit_with(X, roles, None, everything)
-        else:  # without folds there is nothing to keep apart
-            ranker.fit(X, roles, groups=rows.groups if ranker.cv else None)
-        # rows that scores are placed among; the fit has scored them unless they are many
-        reference = roles.unlabeled if roles.n_unlabeled else np.arange(len(roles))
-        reference = reference[:: -(-len(reference) // 50_000)]
-        scores = getattr(ranker, "_placed", None)
-        scores = None if scores is None else scores - ranker.threshold_
-        model = TableModel.from_fitted(encoder, ranker, X[reference], scores=scores)
-        leaders = None
-        if rows.origin is not None:
-            tick("scoring all unlabelled rows", 0.0)
-            before, drawn = model.threshold, model.score_encoded(X[roles.unlabeled])
-            leaders = place_among_all(
-                model, rows.origin, drawn, ranker.prior_ or 0.0, settings.top, columns.ids
-            ).rows(counts, columns.ids, rows.origin.source)
-            ranker.threshold_ += model.threshold - before
-            ranker.intercept_ = -ranker.threshold_
-
+        fit.learn()
+        tick("scoring all unlabelled rows", 0.0)
+        model, leaders = fit.placed()
         found = Findings(
             new_run_id(),
             __version__,
             datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             command,
-            _table_facts(name, len(counts), columns, encoder),
-            label_findings(counts),
+            fit.table_facts(name),
+            label_findings(rows.counts),
             jsonable(vars(settings)),
-            selection_findings(ranker),
+            selection_findings(fit.ranker),
         )
-        if rows.grouping and not columns.groups:
-            messages.append(_repeated(rows))
-        evidence = None
-        if not folds:
-            units = "rows" if rows.groups is None else "groups"
-            found.prior = prior_findings(getattr(ranker, "class_prior_", None), counts)
-            found.auc = None
-            found.auc_reason = (
-                "Too few labelled rows to hold any back: the AUC of this model cannot be estimated "
-                f"({roles.describe()}; at least 3 different {units} of each are needed)."
-            )
-        else:
-            evidence = evidence_of(ranker, X, roles, settings, cv=folds, groups=rows.groups)
-            sizes = np.bincount(row_groups(kernels))
-            found.copies = {"identical": int(sizes[sizes > 1].sum())}
-            found.groups = _groups(evidence, rows)
-            found.auc_procedure = _procedure(evidence.held_out.n_folds, found)
-            state_findings(found, evidence, counts, settings.top, settings.level)
-            if settings.comparisons:
-                compare_findings(found, ranker, counts.setting)
-            tick("measuring columns", 0.0)
-            measured = settings.importance and evidence.doubt is None
-            found.importance = importance_findings(
-                evidence if measured else None, X, encoder, settings.random_state
-            )
-            if columns.groups != NO_GROUPS and rows.groups is None and rows.spare is not None:
-                tick("keeping rows together", 0.0)
-                suspected = suspect_groups(rows, X, encoder, ranker, found.auc, settings, folds)
-                if suspected is not None:
-                    found.suspected = suspected
-                    messages.append(suspected.message)
-            if columns.time is not None:
-                tick("judging later rows", 0.0)
-                found.timed = timed_findings(ranker, X, rows, columns.time, found.auc, settings)
-            if evidence.doubt is not None:
-                messages.append(evidence.doubt)
-                if isinstance(ranker, AutoAUCClassifier):  # no probabilities are stated
-                    ranker.scorer_ = replace(ranker.scorer_, posterior=None)
-                    model.scorer = scorer_of(ranker)
+        fit.judge(found, messages, tick)
         if model.unstorable is not None:
             messages.append(model.unstorable)
+        if fit.evidence is not None and fit.evidence.doubt is not None and fit.is_committee:
+            # no probabilities are stated
+            fit.ranker.scorer_ = model.scorer = replace(fit.ranker.scorer_, posterior=None)
         important = [c.column for c in found.importance.columns] if found.importance else []
         if leaders is None:
-            found.top = top_rows(model, X, rows, settings.top, important, scores=scores)
+            found.top = top_rows(model, fit.X, rows, settings.top, important, scores=fit.scores)
         else:
             encoded = encode_views(encoder, leaders.table, model.scorer.views)
             found.top = top_rows(model, encoded, leaders, settings.top, important)
-    found.leaks = leaks
-    found.warnings = [*leaks, *messages]
+    found.leaks, found.warnings = leaks, [*leaks, *messages]
     found.seconds = round(time.perf_counter() - started, 1)
     card = {name: item for name, item in found.to_dict().items() if name not in _NOT_ON_CARD}
-    ids = list(columns.ids or encoder.ids_)
-    model.card = card | {"label": columns.label, "ids": ids}
+    model.card = card | {"label": columns.label, "ids": list(columns.ids or encoder.ids_)}
     if not encoder.is_sparse:
-        model.seen = _seen_rows(model, evidence, rows)
-    held_out = _held_out_table(evidence, rows, columns.label)
-    return Study(model, found, ranker, encoder, evidence, held_out)
+        model.seen = fit.seen_rows(model)
+    return Study(model, found, fit.ranker, encoder, fit.evidence, fit.held_out_table(model))
+
+
+class _Fit:
+    """Rows, encoder and ranker of a fit, which all its steps read; the evidence when it is there.
+
+    scores : those of the unlabelled rows, where they are few enough that the fit kept them
+    """
+
+    def __init__(
+        self,
+        columns: ColumnRoles,
+        settings: FitSettings,
+        rows: StudyRows,
+        encoder: TableEncoder,
+        ranker: Any,
+    ) -> None:
+        self.columns, self.settings, self.rows, self.encoder = columns, settings, rows, encoder
+        self.ranker, self.is_committee = ranker, isinstance(ranker, AutoAUCClassifier)
+        self.evidence: Evidence | None = None
+        self.scores: Floats | None = None
+        encoder.notes_.extend(rows.notes)
+        encoder.ids_.extend(rows.numbering)
+        views = encoder.views if self.is_committee else ("kernels",)
+        self.X = encode_views(encoder, rows.table, views)
+        if np.isinf(self.X.data if encoder.is_sparse else self.X).any():
+            raise InputError("The table holds numbers too large to compute with; rescale them.")
+        self.kernels = kernels_of(self.X, encoder)
+        self.folds = _n_folds(self.kernels, rows, settings.folds)
+        if self.is_committee:
+            ranker.set_params(cv=self.folds, **encoder.layout(views))
+
+    def learn(self) -> None:
+        """Fit the ranker, to all unlabelled rows where they are if so asked, and judge it."""
+        rows, ranker = self.rows, self.ranker
+        if self.settings.max_unlabeled != "all" or rows.origin is None:
+            # without folds there is nothing to keep apart
+            ranker.fit(self.X, rows.roles, groups=rows.groups if ranker.cv else None)
+        elif self.is_committee:
+            ranker._fit_with(self.X, rows.roles, rows.origin.everything(self.encoder))
+        else:
+            ranker._fit_with(self.X, rows.roles, None, rows.origin.everything(self.encoder))
+        if self.folds:
+            self.evidence = evidence_of(
+                ranker, self.X, rows.roles, self.settings, cv=self.folds, groups=rows.groups
+            )
+
+    def placed(self) -> tuple[TableModel, StudyRows | None]:
+        """The model; of a draw the highest of all unlabelled rows.
+
+        As many unlabelled rows are above its threshold as are positive by the share that is stated.
+        """
+        rows, roles, ranker = self.rows, self.rows.roles, self.ranker
+        # rows that scores are placed among; the fit has scored them unless they are many
+        reference = roles.unlabeled if roles.n_unlabeled else np.arange(len(roles))
+        reference = reference[:: -(-len(reference) // 50_000)]
+        self.scores = getattr(ranker, "_placed", None)
+        if self.scores is not None:
+            self.scores = self.scores - ranker.threshold_
+        model = TableModel.from_fitted(self.encoder, ranker, self.X[reference], scores=self.scores)
+        before, leaders = model.threshold, None
+        prior = None if self.evidence is None else self.evidence.prior
+        share = ranker.prior_ if prior is None else prior.value
+        if rows.origin is not None:
+            drawn = model.score_encoded(self.X[roles.unlabeled])
+            ids, top = self.columns.ids, self.settings.top
+            leaders = place_among_all(model, rows.origin, drawn, share or 0.0, top, ids).rows(
+                rows.counts, ids, rows.origin.source
+            )
+        elif share != ranker.prior_:
+            places = np.linspace(0.0, 1.0, len(model.quantiles))
+            step = float(np.interp(1.0 - share, places, model.quantiles))
+            model.threshold += step
+            model.quantiles = model.quantiles - step
+        ranker.threshold_ += model.threshold - before
+        ranker.intercept_ = -ranker.threshold_
+        return model, leaders
+
+    def table_facts(self, name: str) -> TableFacts:
+        """How the table was read."""
+        encoder, columns = self.encoder, self.columns
+        kinds = dict(Counter(column.kind for column in encoder.columns_))
+        return TableFacts(
+            name,
+            len(self.rows.counts),
+            columns.label,
+            list(columns.ids),
+            list(columns.drop),
+            list(encoder.columns_),
+            {"sparse feature": encoder.n_features_in_} if encoder.is_sparse else kinds,
+            len(encoder.get_feature_names_out()),
+            list(encoder.notes_),
+        )
+
+    def judge(self, found: Findings, messages: list[str], tick: Any) -> None:
+        """State what the held-out rows say; warnings go to ``messages``."""
+        rows, settings, columns, evidence = self.rows, self.settings, self.columns, self.evidence
+        if rows.grouping and not columns.groups:
+            messages.append(_repeated(rows))
+        if evidence is None:
+            found.prior = prior_findings(getattr(self.ranker, "class_prior_", None), rows.counts)
+            units = "rows" if rows.groups is None else "groups"
+            found.auc = None
+            found.auc_reason = (
+                "Too few labelled rows to hold any back: the AUC of this model cannot be estimated "
+                f"({rows.roles.describe()}; at least 3 different {units} of each are needed)."
+            )
+            return
+        sizes = np.bincount(row_groups(self.kernels))
+        found.copies = {"identical": int(sizes[sizes > 1].sum())}
+        found.groups = _groups(evidence, rows)
+        found.auc_procedure = _procedure(found, evidence.held_out.n_folds)
+        state_findings(found, evidence, rows.counts, settings.top, settings.level)
+        if settings.comparisons:
+            compare_findings(found, self.ranker, rows.counts.setting)
+        tick("measuring columns", 0.0)
+        measured = settings.importance and evidence.doubt is None
+        found.importance = importance_findings(
+            evidence if measured else None, self.X, self.encoder, settings.random_state
+        )
+        if columns.groups != NO_GROUPS and rows.groups is None and rows.spare is not None:
+            tick("keeping rows together", 0.0)
+            suspected = suspect_groups(
+                rows, self.X, self.encoder, self.ranker, found.auc, settings, self.folds
+            )
+            if suspected is not None:
+                found.suspected = suspected
+                messages.append(suspected.message)
+        if columns.time is not None:
+            tick("judging later rows", 0.0)
+            found.timed = timed_findings(
+                self.ranker, self.X, rows, columns.time, found.auc, settings
+            )
+        if evidence.doubt is not None:
+            messages.append(evidence.doubt)
+
+    def seen_rows(self, model: TableModel) -> SeenRows:
+        """Hashes of the labelled rows, and the score that the model has at their held-out place."""
+        rows, places = self.rows, np.full(len(self.rows.roles), np.nan)
+        labeled = np.flatnonzero(rows.roles.codes >= 0)
+        if self.evidence is not None:
+            places[self.evidence.held_out.rows] = self.evidence.places
+        scores = np.interp(places, np.linspace(0.0, 1.0, len(model.quantiles)), model.quantiles)
+        names = [column.name for column in model.encoder.columns_]
+        return SeenRows.of(rows.table.select(names).take(pa.array(labeled)), names, scores[labeled])
+
+    def held_out_table(self, model: TableModel) -> Any:
+        """Scores of rows by models that did not see them, in the order of the file."""
+        rows, number = self.rows, np.empty(0, dtype=np.intp)
+        fold, places = number, np.empty(0)
+        if self.evidence is not None:
+            held = self.evidence.held_out
+            order = np.argsort(rows.numbers[held.rows], kind="stable")
+            number, fold = held.rows[order], held.fold[order]
+            places = self.evidence.places[order]
+        if rows.ids is None:
+            columns = {"row": pa.array(rows.numbers[number] + 1)}
+        else:
+            table = rows.ids.take(pa.array(number))
+            columns = {name: table.column(name) for name in table.column_names}
+        codes = rows.roles.codes[number]
+        columns[self.columns.label] = pa.array(codes, mask=codes < 0)
+        columns["fold"] = pa.array(fold)
+        columns["score"] = pa.array(special.ndtri(places))
+        # where the model states probabilities
+        if self.evidence is not None and model.probability(np.zeros(1)) is not None:
+            columns["probability"] = pa.array(self.evidence.posterior.probability(places))
+        return pa.table(columns)
 
 
 def _check_setting(roles: RoleCounts, label: str) -> None:
@@ -319,21 +415,6 @@ def _n_folds(kernels: Any, rows: StudyRows, wanted: int) -> int:
     return min(wanted if most > 3 else 3, most) if most > 2 else 0
 
 
-def _table_facts(name: str, n_rows: int, columns: ColumnRoles, encoder: TableEncoder) -> TableFacts:
-    kinds = dict(Counter(column.kind for column in encoder.columns_))
-    return TableFacts(
-        name,
-        n_rows,
-        columns.label,
-        list(columns.ids),
-        list(columns.drop),
-        list(encoder.columns_),
-        {"sparse feature": encoder.n_features_in_} if encoder.is_sparse else kinds,
-        len(encoder.get_feature_names_out()),
-        list(encoder.notes_),
-    )
-
-
 def _groups(evidence: Evidence, rows: StudyRows) -> Groups | None:
     if rows.groups is None:
         return None
@@ -342,7 +423,7 @@ def _groups(evidence: Evidence, rows: StudyRows) -> Groups | None:
     return Groups(list(rows.grouping), n_groups, len(own), float(held.worth[own].sum()), n_all)
 
 
-def _procedure(n_folds: int, found: Findings) -> str:
+def _procedure(found: Findings, n_folds: int) -> str:
     said = (
         f"{n_folds} folds by role: every labelled row is placed among unlabelled rows by models "
         "that were fitted, chosen and weighed without its fold. One posterior over the share of "
@@ -369,36 +450,3 @@ def _repeated(rows: StudyRows) -> str:
         f"{len(rows.roles):,} rows): rows of one id are taken as a group. Name no groups ('none') "
         "if they are independent."
     )
-
-
-def _seen_rows(model: TableModel, evidence: Evidence | None, rows: StudyRows) -> SeenRows:
-    """Hashes of the labelled rows, and the score that the model has at their held-out place."""
-    labeled = np.flatnonzero(rows.roles.codes >= 0)
-    places = np.full(len(rows.roles), np.nan)
-    if evidence is not None:
-        places[evidence.held_out.rows] = evidence.places
-    scores = np.interp(places, np.linspace(0.0, 1.0, len(model.quantiles)), model.quantiles)
-    names = [column.name for column in model.encoder.columns_]
-    return SeenRows.of(rows.table.select(names).take(pa.array(labeled)), names, scores[labeled])
-
-
-def _held_out_table(evidence: Evidence | None, rows: StudyRows, label: str) -> Any:
-    """Scores of rows by models that did not see them, in the order of the file."""
-    number = fold = np.empty(0, dtype=np.intp)
-    places = np.empty(0)
-    if evidence is not None:
-        held = evidence.held_out
-        order = np.argsort(rows.numbers[held.rows], kind="stable")
-        number, fold, places = held.rows[order], held.fold[order], evidence.places[order]
-    if rows.ids is None:
-        columns = {"row": pa.array(rows.numbers[number] + 1)}
-    else:
-        table = rows.ids.take(pa.array(number))
-        columns = {name: table.column(name) for name in table.column_names}
-    codes = rows.roles.codes[number]
-    columns[label] = pa.array(codes, mask=codes < 0)
-    columns["fold"] = pa.array(fold)
-    columns["score"] = pa.array(special.ndtri(places))
-    if evidence is not None and evidence.doubt is None:
-        columns["probability"] = pa.array(evidence.posterior.probability(places))
-    return pa.table(columns)
