@@ -70,6 +70,8 @@ def test_frames_of_any_kind_and_label_values(payments):
 def test_settings_that_do_not_exist_are_named(payments):
     with pytest.raises(TypeError, match=r"no setting 'fold' \(did you mean 'folds'\?\)"):
         fit_table(payments, "is_fraud", fold=3)
+    with pytest.raises(TypeError, match=r"'piror' \(did you mean 'prior'\?\)"):
+        fit_table(payments, "is_fraud", piror=0.3)
     for option, name in (("seed", "random_state"), ("id", "ids")):
         with pytest.raises(TypeError, match=rf"'{option}' \(here it is {name}\)"):
             fit_table(payments, "is_fraud", **{option: 3})

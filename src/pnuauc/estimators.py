@@ -69,7 +69,8 @@ class AUCScoreMixin(ClassifierMixin):
         With labelled positives and negatives only, the ordinary AUC. Unlabelled rows take part
         with the prior that was used for fitting, as in :func:`pnuauc.metrics.make_auc_scorer`;
         without one, positives against unlabelled rows give the share of pairs won, which ranks
-        models as the AUC does.
+        models as the AUC does. An estimate outside [0, 1] is moved inside; the scorer does not do
+        that, because means over folds would be biased.
 
         Parameters
         ----------
@@ -83,11 +84,13 @@ class AUCScoreMixin(ClassifierMixin):
         prior = getattr(self, "class_prior_", None)
         roles = read_roles(y, **label_codes(self))
         if sample_weight is None:
-            return AUCScorer(prior, "auto")(self, X, roles)
-        scores = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
-        check_consistent_length(scores, roles.codes)
-        weight = check_weights(sample_weight, scores[:, None])
-        return _weighted_auc(scores, rows_by_role(roles), weight, prior)
+            found = AUCScorer(prior, "auto")(self, X, roles)
+        else:
+            scores = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
+            check_consistent_length(scores, roles.codes)
+            weight = check_weights(sample_weight, scores[:, None])
+            found = _weighted_auc(scores, rows_by_role(roles), weight, prior)
+        return min(max(found, 0.0), 1.0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -328,7 +331,7 @@ def read_training_rows(
     """Validated rows, roles and weights; sets the feature attributes of ``estimator``."""
     try:
         X = read_rows(estimator, X, ensure_min_samples=2)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         if not needs_encoding(X):
             raise
         name = type(estimator).__name__

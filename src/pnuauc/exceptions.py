@@ -21,12 +21,11 @@ __all__ = [
 _ONE_LINE = dict.fromkeys(map(ord, "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
-class _RequestError(ValueError):
-    """A request that cannot be met as it is.
+class _Said(Exception):
+    """What is said to a user, on one line: line ends and tabs of quoted cells are blanks.
 
-    ``about`` names what would change that ("prior", "labels", "delimiter", ...), for front ends
-    that have a knob for it: the library does not know what the knob is called there. The message
-    is one line: of names and cells that it quotes, line ends and tabs are blanks.
+    ``about`` names what would change it ("prior", "labels", "delimiter", ...), for front ends that
+    have a knob for it: the library does not know what the knob is called there.
     """
 
     def __init__(self, *args: object, about: str | None = None) -> None:
@@ -34,7 +33,11 @@ class _RequestError(ValueError):
         self.about = about
 
 
-class PnuaucWarning(UserWarning):
+class _RequestError(_Said, ValueError):
+    """A request that cannot be met as it is."""
+
+
+class PnuaucWarning(_Said, UserWarning):
     """Parent of all warnings of this package."""
 
 

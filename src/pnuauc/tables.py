@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Sequence
 from dataclasses import fields
@@ -172,8 +173,8 @@ def fit_table(
     known = [f.name for f in fields(FitSettings) if f.name != "prior"]
     unknown = next((key for key in settings if key not in known), None)
     if unknown is not None:
-        here = _OPTIONS.get(unknown)
-        near = f" (here it is {here})" if here else did_you_mean(unknown, known)
+        here, named = _OPTIONS.get(unknown), inspect.signature(fit_table).parameters
+        near = f" (here it is {here})" if here else did_you_mean(unknown, [*known, *named])
         raise TypeError(
             f"fit_table has no setting {unknown!r}{near}; there are {', '.join(sorted(known))}."
         )

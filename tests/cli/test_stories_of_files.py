@@ -39,13 +39,20 @@ def test_a_windows_export_with_a_title_is_fitted_and_scored(tmp_path):
     assert made.exit_code == 0, made.output
     assert made.output.count("is read as cp1252") == 1
     assert "above the names in line 3 left out as a title" in made.output
+    assert "Use --encoding" in made.output
+    assert "Use --header" in made.output
+    for name in ("old.review.csv", "old.heldout.csv"):  # an id that was recognised
+        assert read_table(tmp_path / name)["nummer"][0].as_py().startswith("K0"), name
     model = tmp_path / "old.pnuauc"
+    listed = run("score", model, new, "--columns", "id,score", "-o", tmp_path / "c.csv")
+    assert listed.exit_code == 0, listed.output
+    assert read_table(tmp_path / "c.csv").column_names == ["nummer", "score", "seen"]
     result = run("score", model, new, "--keep", "rate")
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
     assert "Columns that look different from the table that was fitted: 'rate' (" in said
     out = read_table(tmp_path / "new.scored.csv")
-    assert out.column_names[:3] == ["nummer", "ziel", "rate"]  # an id that was recognised
+    assert out.column_names[:3] == ["nummer", "ziel", "rate"]
     refused = run("score", model, new, "--strict", "-o", tmp_path / "s.csv")
     assert refused.exit_code == 2
     assert not (tmp_path / "s.csv").exists()

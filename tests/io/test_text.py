@@ -73,6 +73,11 @@ def test_nothing_is_learned_from_words_that_do_not_recur():
     assert TextBlock.fit(["t"], pa.table({"t": ["one two", "three four", None]}), 0) is None
 
 
+def test_nothing_is_learned_from_words_that_every_row_has():
+    texts = [f"order {k} of shop {k % 7}" for k in range(100)]
+    assert TextBlock.fit(["t"], pa.table({"t": texts}), 0) is None
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -146,7 +146,7 @@ def test_scores_survive_the_file(payments, tmp_path, basis):
 
 
 def test_text_columns_survive(payments, tmp_path):
-    texts = [f"word {i} and {i % 7}" for i in range(len(payments))]
+    texts = [f"{'long' if i % 3 else 'short'} word {i}" for i in range(len(payments))]
     table = payments.append_column("text", [texts])
     model_io_model, _, _ = fitted(table, "is_fraud")
     assert "text" in {column.kind for column in model_io_model.encoder.columns_}

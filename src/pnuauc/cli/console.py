@@ -56,7 +56,7 @@ _HINTS = {
     "delimiter": "Use --delimiter to set it, for example --delimiter semicolon.",
     "encoding": "Use --encoding to set it, for example --encoding latin-1.",
     "strict": "Leave out --strict to score it all the same.",
-    "header": "Use --header to name the line.",
+    "header": "Use --header to name the line, for example --header 3.",
     "format": "Use --format to name it, for example --format csv.",
     "dates": "Use --date-format day-first or --date-format month-first.",
     "cells": "Use --decimal, --date-format or --categorical to have cells read differently.",
@@ -314,5 +314,6 @@ def _only_own_warnings() -> Iterator[None]:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     console = _Console(stderr=True, highlight=False, soft_wrap=True)
+    said = with_hint(message) if isinstance(message, Warning) else message
     with suppress(OSError):
-        console.print(visible(f"! {message}"), style="yellow", markup=False)
+        console.print(visible(f"! {said}"), style="yellow", markup=False)

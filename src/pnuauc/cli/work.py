@@ -152,7 +152,7 @@ def _tell_fit(voice: Voice, findings: Findings) -> None:
         voice.say(sentence, style="bold")
     voice.say()
     voice.rows(summary_rows(findings))
-    voice.remark(*findings.warnings, *hints_for(findings), *findings.table.notes)
+    voice.remark(*findings.warnings, *findings.table.notes, *hints_for(findings))
     voice.say()
     voice.rows(
         [

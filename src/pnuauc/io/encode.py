@@ -630,7 +630,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if block is None:
                 told = "Column" if len(names) == 1 else "Columns"
                 shown = ", ".join(f"'{name}'" for name in names[:5])
-                why = "no word occurs in two rows" if names is texts else "all vectors are alike"
+                why = "no words that some rows share" if names is texts else "all vectors are alike"
                 self.notes_.append(f"{told} {shown}: {why}; left out.")
         return tuple(block for block, _ in found if block is not None)
 

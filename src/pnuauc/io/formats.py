@@ -165,7 +165,8 @@ class Source:
         if not _decodes(head, "utf-8") and _decodes(head, "cp1252") and not zeros:
             warn_of_reading(
                 f"'{self.name}' is not UTF-8 text and is read as cp1252 (Windows, Western Europe); "
-                "if letters look wrong, its encoding must be given."
+                "if letters look wrong, its encoding must be given.",
+                "encoding",
             )
             return "cp1252"
         return "utf8"
@@ -179,8 +180,8 @@ def _decodes(head: bytes, encoding: str) -> bool:
     return True
 
 
-def warn_of_reading(message: str) -> None:
-    warnings.warn(message, ReadingWarning, stacklevel=2)
+def warn_of_reading(message: str, about: str) -> None:
+    warnings.warn(ReadingWarning(message, about=about), stacklevel=2)
 
 
 def detect_format(path: str | os.PathLike[str], options: ReadOptions | None = None) -> str:

@@ -239,8 +239,10 @@ def _header_place(
     place = next((k for k, n in enumerate(filled) if 2 * n > width), 0)
     if place:
         warn_of_reading(
-            f"'{source.name}': the {place} line{'s' if place > 1 else ''} above the names in line "
-            f"{numbers[place]} left out as a title; if they are not, the header must be given."
+            f"'{source.name}': {place} line{'s' if place > 1 else ''} above the names in line "
+            f"{numbers[place]} left out as a title; if the names are elsewhere, their line must be "
+            "given.",
+            "header",
         )
     return place
 

@@ -30,7 +30,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
-from pnuauc._utils.arrays import Floats
+from pnuauc._utils.arrays import Floats, rows_differ
 from pnuauc._utils.extras import need
 from pnuauc._utils.stored import Parts, refuse
 from pnuauc.exceptions import InputError
@@ -131,7 +131,7 @@ class TextBlock:
 
     @classmethod
     def fit(cls, columns: Sequence[str], batch: Any, seed: int) -> TextBlock | None:
-        """From the columns of a table; None where no word occurs in two rows."""
+        """From the columns of a table; None if no words distinguish the rows."""
         rng = np.random.RandomState(seed)
         drawn = np.sort(rng.permutation(batch.num_rows)[:_FIT_ROWS])
         if len(drawn) < batch.num_rows:
@@ -145,8 +145,10 @@ class TextBlock:
             return None
         rows = np.concatenate([in_rows, in_rows_too])
         idf = 1.0 + np.log((1.0 + len(drawn)) / (1.0 + rows))
-        weighed = _weighed((own, others), idf)
-        return cls(tuple(columns), words, letters, idf, _axes(sparse.hstack(weighed, "csr"), rng))
+        weighed = sparse.hstack(_weighed((own, others), idf), "csr")
+        if not rows_differ(weighed):
+            return None
+        return cls(tuple(columns), words, letters, idf, _axes(weighed, rng))
 
     @cached_property
     def _places(self) -> tuple[dict[str, int], dict[str, int]]:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import IO, Any
 
 import numpy as np
@@ -51,8 +52,9 @@ class OutputChoice:
     keep : column names to copy, beside the model's id and label columns that are there; where
         there is no id, the row number (from 1) is written as ``row``
     columns : names of the output's columns in order, among those of the table, ``row``, ``seen``,
-        ``score``, ``percentile``, ``probability`` with its ends, and ``reasons``; None takes all;
-        of a table with the model's label column ``seen`` is always among them
+        ``score``, ``percentile``, ``probability`` with its ends, and ``reasons``; ``id`` stands
+        for the id columns, whatever their names; None takes all; of a table with the model's label
+        column ``seen`` is always among them
     sort : whether the highest scores come first; then what is written is held in memory
     top : write only this many rows, the highest scores first
     threshold : only rows that score at least this
@@ -171,11 +173,15 @@ def score_file(
             if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
         ]
         rows = rows.select(columns, [n for n in plain if is_text(rows.schema.field(n).type)])
-    listed = choice.columns
-    if listed is not None and model.seen is not None and model.card.get("label") in kept:
-        # the fitted table, perhaps: its scores beside its labels must not be judged unmarked
-        choice = replace(choice, columns=tuple(dict.fromkeys([*listed, "seen"])))
-    numbered = not set(kept) & set(model.card.get("ids", [])) or "row" in (choice.columns or ())
+    ids = [name for name in model.card.get("ids", []) if name in kept] or ["row"]
+    if choice.columns is not None:
+        # "id" stands for whatever names the rows, unless there is a column of that name
+        listed = [ids if name == "id" and name not in kept else [name] for name in choice.columns]
+        if model.seen is not None and model.card.get("label") in kept:
+            # the fitted table, perhaps: its scores beside its labels must not be judged unmarked
+            listed.append(["seen"])
+        choice = replace(choice, columns=tuple(dict.fromkeys(chain.from_iterable(listed))))
+    numbered = "row" in ids or "row" in (choice.columns or ())
     summary = ScoreSummary(kept=tuple(kept))
     reader = _Reader(model)
     with _opened(target, choice.strict) as (stream, path):

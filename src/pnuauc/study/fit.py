@@ -179,14 +179,14 @@ def fit_study(
             fit.ranker.scorer_ = model.scorer = replace(fit.ranker.scorer_, posterior=None)
         important = [c.column for c in found.importance.columns] if found.importance else []
         if leaders is None:
-            found.top = top_rows(model, fit.X, rows, settings.top, important, scores=fit.scores)
+            found.top = top_rows(model, fit.X, fit.rows, settings.top, important, scores=fit.scores)
         else:
             encoded = encode_views(encoder, leaders.table, model.scorer.views)
             found.top = top_rows(model, encoded, leaders, settings.top, important)
     found.leaks, found.warnings = leaks, [*leaks, *messages]
     found.seconds = round(time.perf_counter() - started, 1)
     card = {name: item for name, item in found.to_dict().items() if name not in _NOT_ON_CARD}
-    model.card = card | {"label": columns.label, "ids": list(columns.ids or encoder.ids_)}
+    model.card = card | {"label": columns.label, "ids": list(fit.ids)}
     if not encoder.is_sparse:
         model.seen = fit.seen_rows(model)
     return Study(model, found, fit.ranker, encoder, fit.evidence, fit.held_out_table(model))
@@ -206,12 +206,14 @@ class _Fit:
         encoder: TableEncoder,
         ranker: Any,
     ) -> None:
-        self.columns, self.settings, self.rows, self.encoder = columns, settings, rows, encoder
+        self.columns, self.settings, self.encoder = columns, settings, encoder
+        self.rows = rows.named_by(encoder.ids_)
         self.ranker, self.is_committee = ranker, isinstance(ranker, AutoAUCClassifier)
         self.evidence: Evidence | None = None
         self.scores: Floats | None = None
         encoder.notes_.extend(rows.notes)
         encoder.ids_.extend(rows.numbering)
+        self.ids = (*columns.ids, *encoder.ids_)
         views = encoder.views if self.is_committee else ("kernels",)
         self.X = encode_views(encoder, rows.table, views)
         if np.isinf(self.X.data if encoder.is_sparse else self.X).any():
@@ -254,7 +256,7 @@ class _Fit:
         share = ranker.prior_ if prior is None else prior.value
         if rows.origin is not None:
             drawn = model.score_encoded(self.X[roles.unlabeled])
-            ids, top = self.columns.ids, self.settings.top
+            ids, top = self.ids, self.settings.top
             leaders = place_among_all(model, rows.origin, drawn, share or 0.0, top, ids).rows(
                 rows.counts, ids, rows.origin.source
             )

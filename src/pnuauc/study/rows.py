@@ -458,6 +458,14 @@ class StudyRows:
     spare: Any = None
     numbering: tuple[str, ...] = ()
 
+    def named_by(self, names: Sequence[str]) -> StudyRows:
+        """With columns of the table among those that name rows."""
+        ids = self.ids
+        for name in names:
+            cells = self.table.column(name)
+            ids = pa.table({name: cells}) if ids is None else ids.append_column(name, cells)
+        return replace(self, ids=ids)
+
 
 def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: int) -> StudyRows:
     """The rows to fit on.
@@ -508,7 +516,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     return StudyRows(
         drawn.table.select([name for name in features if name not in numbering]),
         roles,
-        ids_of(drawn.table, columns.ids, drawn.part, source),
+        ids_of(drawn.table, (*columns.ids, *numbering), drawn.part, source),
         drawn.row,
         counts,
         tuple(notes),
