@@ -76,14 +76,6 @@ def test_nodes_of_a_posterior_keep_its_mean_and_spread_when_grouped() -> None:
     )
 
 
-def test_nodes_of_a_hopeless_estimate_are_spread_over_everything() -> None:
-    values, _ = ClassPrior(0.5, 0, 1, std_error=np.inf, source="test").nodes(10)
-    np.testing.assert_allclose(values, np.arange(0.05, 1, 0.1), atol=1e-9)
-    assert ClassPrior.known(0.3).nodes()[0].tolist() == [0.3]
-    with pytest.raises(ValueError, match="n must be"):
-        ClassPrior.known(0.3).nodes(0)
-
-
 def test_training_value_moves_estimates_only_and_value_stays() -> None:
     low, high = TRAINING_BOUNDS
     for value, expected in ((0.0, low), (0.2, 0.2), (1.0, high)):
@@ -170,26 +162,6 @@ def test_a_given_prior_that_is_no_share_is_refused(prior):
     """Such as one in percent: moved to the end it would be read as 1."""
     with pytest.raises(ValueError, match=r"prior .* got"):
         ClassPrior(*prior)
-
-
-def test_no_estimate_is_flatter_than_the_uniform_law():
-    """Beta(1, 1) has an error of .289: a larger one changes nothing."""
-    wide, wider = (ClassPrior(0.5, 0, 1, std_error=e, source="x").nodes(9)[0] for e in (0.29, 0.5))
-    np.testing.assert_allclose(wide, wider, atol=1e-3)
-    np.testing.assert_allclose(wider, (np.arange(9) + 0.5) / 9, atol=1e-9)
-    narrow = ClassPrior(0.5, 0, 1, std_error=0.25, source="x").nodes(9)[0]
-    assert narrow[0] > wider[0] + 0.01
-
-
-def test_posteriors_may_reach_the_ends_and_not_pass_them():
-    prior = ClassPrior.from_posterior([0.0, 0.5, 1.0], [1, 2, 1], 0.5)
-    assert (prior.value, *prior.interval) == pytest.approx((0.5, 1 / 6, 5 / 6))
-    assert prior.std_error == pytest.approx(np.sqrt(0.125))
-    for shares in ([-0.1, 0.5], [0.5, 1.1], [0.5, 0.5]):
-        with pytest.raises(ValueError, match="ascend and lie"):
-            ClassPrior.from_posterior(shares, [1, 1])
-    with pytest.raises(ValueError, match="one-dimensional"):
-        ClassPrior.from_posterior([[0.1, 0.2]], [[1, 1]])
 
 
 def test_estimators_of_others_with_an_error_and_an_interval():

@@ -427,7 +427,7 @@ SCORE, SECOND_SCORE = "score", "second_score"
 def count_scores(source: Source, **label_codes: Any) -> ScoreCounts:
     """Counts of a source with the columns label and score, merged over all its batches."""
     labeled, counted = count_pairs(source, (SCORE, SCORE), **label_codes)
-    own = ScoreCounts.from_roles(labeled.roles, labeled.a)
+    own = ScoreCounts.from_roles(labeled.roles, labeled.columns[0])
     return replace(own, unlabeled=counted.cells[0])
 
 
@@ -438,7 +438,7 @@ def count_pairs(
     codes, _, _ = read_labels(source, **label_codes)
     columns = _ScoreColumns(names, codes)
     found = source.reduce(columns.labeled, _side_by_side, np.empty((3, 0)))
-    labeled = LabeledPairs(Roles(found[0].astype(np.int8)), found[1], found[2])
+    labeled = LabeledPairs(Roles(found[0].astype(np.int8)), (found[1], found[2]))
     nothing = labeled.count(np.empty(0), np.empty(0))
     count = functools.partial(columns.count, labeled)
     return labeled, source.reduce(count, operator.add, nothing)

@@ -14,12 +14,10 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from pnuauc import ClassPrior
-from pnuauc import evaluation as metrics
-from pnuauc.core.ranks import moments_of, raw_to_auc
+from pnuauc.core.ranks import moments_of
 from pnuauc.evaluation.estimate import (
     choose_method,
     combination_weights,
-    steadied_covariance,
     unbiased_auc,
     weigh,
 )
@@ -99,27 +97,6 @@ def test_an_unsure_prior_at_an_end_has_no_unbiased_estimate():
         assert 0 <= found.low <= found.value <= found.high <= 1
     other = auc_estimate(Y, SCORES, ClassPrior(0.0, 0.0, 0.1, 0.95, 0.05, "estimated"), "pu")
     assert other.unbiased == pytest.approx(auc_estimate(Y, SCORES, 0.0, "pu").unbiased)
-
-
-@pytest.mark.parametrize(
-    ("scores", "method", "value"),
-    [([1, 1, 1, 1, 1, 1], "pn", 0.5), ([1, 1, 1, 1, 1, 0], "pu_raw", 0.75),
-     ([1, 1, 1, 1, 1, 2], "pu_raw", 0.25), ([1, 1, 1, 1, 1, 0], "nu_raw", 0.25)],
-)  # fmt: skip
-def test_one_row_that_differs_decides(scores, method, value):
-    found = auc_estimate([1, 1, 0, 0, None, None], scores, None, method)
-    assert (found.value, found.unbiased) == (value, value)
-    assert ("All scores are equal" in " ".join(found.notes)) is (value == 0.5)
-    assert (found.low < value < found.high) is (value != 0.5)
-
-
-def test_an_unsure_prior_of_one_is_not_undefined():
-    """Only a prior that is known leaves no other share to look at."""
-    unsure = ClassPrior(1.0, 0.9, 1.0, 0.95, 0.05, "estimated")
-    assert choose_method("pu", (5, 5, 5), unsure)[0] == "pu"
-    with pytest.raises(ValueError, match="undefined at prior=1"):
-        choose_method("pu", (5, 5, 5), ClassPrior.known(1.0))
-    assert choose_method("pn", (5, 5, 5), ClassPrior.known(1.0))[0] == "pn"
 
 
 def test_defaults_of_what_takes_counts_are_those_of_what_takes_rows():
@@ -243,25 +220,6 @@ def test_combined_is_a_weighted_sum(prior, digits):
         assert w.sum() == pytest.approx(1.0)
         assert result.unbiased == pytest.approx(w @ values)
         assert result.std_error == pytest.approx(np.sqrt(w @ covariance @ w))
-
-
-@pytest.mark.slow
-def test_combined_standard_error_against_simulation():
-    """600 draws at (80, 20, 1000), prior .1: SE within 8% of the spread, at most .60 of PN's.
-
-    The spread of 600 draws is itself known to 3%; the full study:
-    ``python -m experiments coverage``.
-    """
-    rows = []
-    for seed in range(600):
-        y, scores = make(seed, 80, 20, 1000, prior=0.1)
-        counts = ScoreCounts.from_rows(y, scores)
-        both = [auc_from_counts(counts, 0.1, m) for m in ("combined", "pn")]
-        rows.append([both[0].unbiased, both[0].std_error, both[1].std_error])
-    value, se, pn_se = np.array(rows).T
-    assert se.mean() / value.std() == pytest.approx(1.0, abs=0.08)
-    assert se.mean() / pn_se.mean() < 0.60
-    assert value.mean() == pytest.approx(stats.norm.cdf(np.sqrt(0.5)), abs=0.006)
 
 
 @pytest.mark.parametrize("method", ["pn", "pu", "nu", "combined"])
@@ -394,16 +352,6 @@ def test_intervals_cover_when_the_prior_is_estimated():
     assert hits[0] - hits[1] > 40
 
 
-def test_an_unsure_prior_moves_weight_to_pn():
-    y, scores = make(2, 50, 50, 2000)
-    known = auc_estimate(y, scores, 0.3, "combined")
-    unsure = auc_estimate(y, scores, (0.05, 0.55), "combined")
-    assert unsure.weights["pn"] > known.weights["pn"]
-    lost = auc_estimate(y, scores, (0.0, 1.0))
-    assert lost.method == "pn"
-    assert any("left out" in note for note in lost.notes)
-
-
 def test_auto_says_what_it_chose():
     y, scores = make(0, 80, 20, 1000)
     cases = {
@@ -432,14 +380,6 @@ def test_it_says_when_unlabelled_rows_help_little():
     alone = auc_estimate(y, scores, 0.1)
     assert alone.method == "pn"
     assert any("left out" in note for note in alone.notes)
-
-
-def test_raw_needs_no_prior_and_orders_like_pu():
-    y, scores = make(0)
-    noise = np.random.default_rng(1).normal(0, 2, len(y))
-    raw = [auc_estimate(y, s, method="pu_raw").value for s in (scores, scores + noise)]
-    pu = [auc_estimate(y, s, 0.4, "pu").value for s in (scores, scores + noise)]
-    assert (raw[0] - raw[1]) / (1 - 0.4) == pytest.approx(pu[0] - pu[1])
 
 
 def test_perfect_separation_has_an_honest_interval():
@@ -553,18 +493,6 @@ def test_other_label_codes_and_infinite_scores():
     assert auc_estimate(read_roles(y, **codes), scores, method="pn").value == 1.0
 
 
-@pytest.mark.parametrize("method", ["pn", "pu", "nu", "combined", "pu_raw", "nu_raw"])
-def test_equal_scores_are_worth_one_half_for_certain(method):
-    y = [1] * 3 + [0] * 4 + [None] * 5
-    found = auc_estimate(y, np.ones(12), 0.3, method)
-    assert (found.value, found.low, found.high, found.std_error) == (0.5, 0.5, 0.5, 0.0)
-    assert found.method == method
-    assert sum(found.weights.values()) == 1.0
-    moved = auc_estimate(y, np.r_[np.ones(11), 2.0], 0.3, "pu_raw")
-    assert moved.value == pytest.approx(0.4)
-    assert moved.low < 0.4 < moved.high
-
-
 Y_metrics_mirror, SCORES_metrics_mirror, _ = gaussian_scores(2, (15, 20, 80), 0.3, digits=1)
 
 SWAPPED = np.where(np.isnan(Y_metrics_mirror), Y_metrics_mirror, 1 - Y_metrics_mirror)
@@ -591,38 +519,6 @@ def test_swapped_classes_and_turned_scores_give_the_same_auc(method, prior):
         assert getattr(found, name) == pytest.approx(getattr(other, name), abs=1e-6), name
     mirrored = {partner.get(name, name): w for name, w in other.weights.items()}
     assert dict(found.weights) == pytest.approx(mirrored, abs=1e-6)
-
-
-@pytest.mark.parametrize("shares", [(0.3, 0.5), (0.001, 0.5), (0.5, 0.999), (0.0, 0.5), (0.5, 1.0)])
-@pytest.mark.parametrize(("codes", "place"), [((1, -1), 1), ((0, -1), 2), ((1, 0), 0)])
-def test_of_two_roles_the_one_estimate_has_all_the_weight(codes, place, shares):
-    """Even where the prior may be too near to an end: there is no other."""
-    roles = Roles(np.repeat(np.array(codes, np.int8), [12, 30]))
-    counts = ScoreCounts.from_rows(roles, SCORES_metrics_mirror[:42])
-    prior = ClassPrior.from_posterior(shares, [1.0, 1.0])
-    assert weigh(counts, moments_of(counts), prior)[0].tolist() == np.eye(3)[place].tolist()
-
-
-@pytest.mark.parametrize(("end", "near"), [(0.0, 1e-6), (1.0, 1.0 - 1e-6)])
-def test_weights_at_an_end_are_those_of_the_two_that_are_left(end, near):
-    counts = ScoreCounts.from_rows(Y_metrics_mirror, SCORES_metrics_mirror)
-    moments = moments_of(counts)
-    found = weigh(counts, moments, ClassPrior.known(end))[0]
-    kept = [0, 1] if end == 0.0 else [0, 2]
-    matrix = steadied_covariance(counts, near, moments.raw[0])[np.ix_(kept, kept)]
-    expected = np.linalg.solve(matrix, np.ones(2))
-    np.testing.assert_allclose(found[kept], expected / expected.sum(), rtol=1e-4)
-    assert np.count_nonzero(found) == 2
-
-
-def test_weights_do_not_depend_on_the_unit():
-    """Nor on whether variances are above 1; a matrix of nothing gives all to the first."""
-    matrix = np.array([[1.0, 0.2, 0.1], [0.2, 2.0, 0.0], [0.1, 0.0, 0.5]])
-    expected = np.linalg.inv(matrix).sum(axis=0) / np.linalg.inv(matrix).sum()
-    for unit in (1e-6, 1.0, 1e3):
-        np.testing.assert_allclose(combination_weights(unit * matrix), expected)
-    assert combination_weights(np.zeros((2, 2))).tolist() == [1.0, 0.0]
-    assert combination_weights(np.array([[3.0]])).tolist() == [1.0]
 
 
 Y_metrics_options, SCORES_metrics_options, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
@@ -653,20 +549,6 @@ def test_which_method_is_used(n, prior, method, chosen):
             choose_method(method, n, known)
 
 
-@pytest.mark.parametrize(
-    ("value", "error", "words"),
-    [(0.01, 0.02, "NU left out"), (0.99, 0.02, "PU left out"), (0.5, 0.05, None)],
-)
-def test_an_estimate_that_the_prior_may_undo_is_left_out_and_told(value, error, words):
-    low, high = max(value - 2 * error, 0.0), min(value + 2 * error, 1.0)
-    prior = ClassPrior(value, low, high, std_error=error, source="estimated")
-    counts = metrics.ScoreCounts.from_rows(Y_metrics_options, SCORES_metrics_options)
-    weights, note = weigh(counts, moments_of(counts), prior)
-    assert (note is None) is (words is None)
-    assert words is None or note.startswith(f"{words}: the prior")
-    assert (weights == 0).sum() == (0 if words is None else 1)
-
-
 def test_combination_has_the_least_variance():
     rows = np.random.default_rng(1).normal(size=(3, 5))
     matrix = rows @ rows.T
@@ -683,21 +565,7 @@ def weighed(prior, sizes=(30, 40, 500)):
     rng = np.random.default_rng(2)
     scores = np.concatenate([rng.normal(1, 1, sizes[0]), rng.normal(0.1, 1, sum(sizes[1:]))])
     counts = ScoreCounts.from_rows(np.repeat([1.0, 0.0, np.nan], sizes), scores)
-    return counts, moments_of(counts), weigh(counts, moments_of(counts), prior)
-
-
-def test_weights_are_the_best_on_average_over_the_prior():
-    """Covariances of the rows at seven priors, and that of the three estimates over these."""
-    prior = ClassPrior(0.3, 0.2, 0.4, 0.95, 0.05, "estimated by hand")
-    counts, moments, (weights, note) = weighed(prior)
-    shares, mass = prior.nodes(7)
-    values = np.array([slope * moments.raw - off for slope, off in map(raw_to_auc, shares)])
-    first = values[:, 0] @ mass
-    total = sum(m * steadied_covariance(counts, s, first) for s, m in zip(shares, mass))
-    total = total + np.cov(values.T, aweights=mass, bias=True)
-    inverse = np.linalg.inv(total)
-    np.testing.assert_allclose(weights, inverse.sum(axis=0) / inverse.sum(), rtol=1e-6)
-    assert note is None
+    return counts, moments_of(counts), weigh(moments_of(counts), prior)
 
 
 @pytest.mark.parametrize(
@@ -718,12 +586,6 @@ def test_estimates_that_divide_by_next_to_nothing_are_left_out(shares, left_out)
     weights, note = weighed(ClassPrior.known(shares[0]))[2]  # what is known is no danger
     assert note is None
     assert (weights != 0).all()
-
-
-@pytest.fixture
-def counts():
-    y, scores, _ = gaussian_scores(0, (20, 30, 120), 0.3, digits=1)
-    return ScoreCounts.from_rows(y, scores)
 
 
 def test_an_estimate_outside_is_moved_to_the_nearest_auc_and_told():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -81,31 +80,9 @@ def test_a_refuted_prior_gives_no_number():
     assert np.isnan(band.value).tolist() == [False, True]
 
 
-def test_prior_sensitivity_repeats_auc_estimate():
-    y, scores = make(4)
-    band = prior_sensitivity(y, scores, [0.1, 0.3], method="pu")
-    for k, prior in enumerate(band.priors):
-        one = auc_estimate(y, scores, prior, "pu")
-        assert (band.value[k], band.low[k], band.high[k]) == (one.value, one.low, one.high)
-    assert len(prior_sensitivity(y, scores).priors) == 25
-    json.dumps(band.to_dict())
-
-
 Y, SCORES, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
 
 PU = np.where(Y == 0, np.nan, Y)
-
-
-@pytest.mark.parametrize("sizes", [(1, 9, 40), (9, 1, 40), (1, 1, 40), (9, 9, 0), (9, 0, 40)])
-def test_one_method_along_a_curve_of_priors(sizes):
-    """All three roles are combined, if only by one row; others take what there is."""
-    y, scores, _ = gaussian_scores(3, sizes, 0.3, digits=1)
-    codes = {"positive_label": 1.0} if sizes[1] == 0 else {}
-    found = prior_sensitivity(y, scores, [0.2, 0.3], **codes)
-    method = "combined" if min(sizes) else "pn" if sizes[1] else "pu"
-    assert found.method == method
-    expected = [auc_estimate(y, scores, t, method, **codes).value for t in (0.2, 0.3)]
-    np.testing.assert_allclose(found.value, expected)
 
 
 # Labels picked with unequal odds.
@@ -147,14 +124,6 @@ def test_no_odds_reach_what_no_value_reaches():
     assert breaking_odds([0.6, 0.7], 0.8) == np.inf
     assert breaking_odds([0.5, 0.7], 0.6) == 1.0
     assert breaking_odds([0.5], 0.6) == np.inf
-
-
-def test_share_moves_as_one_over_recall():
-    """100 positives, half of them above a cut; the upper half was labelled three times as often."""
-    above = np.repeat([1.0, 0.0], [30, 10])  # labelled: 30 of 50 above, 10 of 50 below
-    low, high = odds_bounds(above, 3.0)
-    assert low <= 0.5 <= high
-    assert 50 / high <= 100 <= 50 / low + 1e-9
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,13 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier, StackingClassifier
-from sklearn.frozen import FrozenEstimator
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     StratifiedKFold,
-    StratifiedShuffleSplit,
     TimeSeriesSplit,
     cross_val_predict,
     cross_val_score,
@@ -31,19 +29,13 @@ from sklearn.model_selection import (
     learning_curve,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
 
 from pnuauc import AUCClassifier
 from pnuauc.evaluation.estimate import (
     unbiased_auc,
 )
-from pnuauc.exceptions import (
-    LabelReadingWarning,
-    PriorNotIdentifiedError,
-)
-from pnuauc.labels import Roles, read_roles
+from pnuauc.labels import Roles
 from pnuauc.metrics import (
-    AUCScorer,
     RoleStratifiedKFold,
     RoleStratifiedShuffleSplit,
     ScoreCounts,
@@ -53,7 +45,7 @@ from pnuauc.metrics import (
     held_out_scores,
     make_auc_scorer,
 )
-from tests.conftest import gaussian_scores, wins
+from tests.conftest import gaussian_scores
 
 
 @given(st.lists(st.integers(0, 12), min_size=30, max_size=80), st.integers(0, 2**31 - 1))
@@ -71,16 +63,6 @@ def test_groups_stay_together_and_folds_are_even(groups, seed):
         assert sorted([*train, *test]) == list(range(len(groups)))
         seen[test] += 1
     assert (seen == 1).all()
-
-
-def test_single_rows_are_split_evenly_by_role():
-    roles = read_roles([1] * 10 + [0] * 23 + [None] * 101)
-    splitter = RoleStratifiedKFold(5, shuffle=True, random_state=0)
-    sizes = [
-        np.bincount(roles.codes[test] + 1, minlength=3)
-        for _, test in splitter.split(roles.codes, roles, np.arange(134))
-    ]
-    assert (np.ptp(sizes, axis=0) <= 1).all()
 
 
 def draw(seed=0, sizes=(20, 40, 300), prior=0.2, d=3, distance=1.0):
@@ -127,44 +109,6 @@ def test_folds_need_as_many_rows_of_every_role(n):
 
 
 NAMES = ("positive_label", "negative_label", "unlabeled_label")
-
-
-@pytest.mark.parametrize("role", NAMES)
-def test_folds_read_labels_as_they_are_named(role):
-    """Two values of one role are one stratum, whichever role it is."""
-    y = np.array(["a", "b", "c", "c", "d", "d", "a", "b"])
-    codes = dict(zip((role, *(n for n in NAMES if n != role)), (["a", "b"], "c", "d")))
-    for splitter in (
-        RoleStratifiedKFold(2, **codes),
-        RoleStratifiedShuffleSplit(2, test_size=0.5, random_state=0, **codes),
-    ):
-        assert [getattr(splitter, name) for name in NAMES] == [codes[name] for name in NAMES]
-        for train, test in splitter.split(y, y):
-            for rows in (train, test):
-                assert sorted(np.where(y[rows] == "b", "a", y[rows])) == [*"aacd"]
-
-
-def test_two_unclear_values_are_read_in_sorted_order():
-    """By folds and scorers, as by scikit-learn's classifiers; the estimate itself refuses."""
-    y = np.where(np.arange(40) % 4 == 0, "x", "w")
-    scores = np.random.default_rng(0).normal(y == "x", 1.0)
-    with pytest.raises(ValueError, match="which"):
-        auc_estimate(y, scores)
-    with pytest.warns(LabelReadingWarning, match="'x' is read as positive"):
-        folds = list(RoleStratifiedKFold(5).split(y, y))
-    assert [int(np.sum(y[test] == "x")) for _, test in folds] == [2] * 5
-
-    class Given:
-        def predict(self, X):
-            return X[:, 0]
-
-    with pytest.warns(LabelReadingWarning, match="'x' is read as positive"):
-        found = make_auc_scorer()(Given(), scores[:, None], y)
-    assert found == pytest.approx(wins(scores[y == "x"], scores[y == "w"]).mean())
-    assert AUCScorer(None, "pn")(Given(), scores[:, None], y == "x") == found
-    with pytest.raises(PriorNotIdentifiedError, match="'pu' needs the share") as caught:
-        AUCScorer(None, "pu")(Given(), scores[:, None], np.where(y == "x", 1.0, np.nan))
-    assert caught.value.about == "prior"
 
 
 def test_grouped_folds_without_some_role_are_refused():
@@ -220,17 +164,6 @@ def test_folds_by_role_are_scikit_learns_folds_of_the_roles(shuffle):
            for s in (0, 0, 1)]  # fmt: skip
     np.testing.assert_array_equal(one[0][0][1], one[1][0][1])
     assert not np.array_equal(one[0][0][1], one[2][0][1])
-
-
-def test_random_splits_by_role_are_scikit_learns_splits_of_the_roles():
-    codes = np.nan_to_num(Y, nan=-1).astype(int)
-    options = {"test_size": 0.25, "train_size": 0.5, "random_state": 2}
-    ours = list(RoleStratifiedShuffleSplit(3, **options).split(SCORES, Y))
-    theirs = list(StratifiedShuffleSplit(3, **options).split(SCORES, codes))
-    assert len(ours) == 3
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(np.sort(a[0]), np.sort(b[0]))
-        np.testing.assert_array_equal(np.sort(a[1]), np.sort(b[1]))
 
 
 @pytest.mark.parametrize("proba", [False, True])
@@ -311,23 +244,6 @@ def test_scorer_finds_the_positive_class_whatever_the_codes():
     blind = DummyClassifier().fit(X, np.resize([0, 2, 3], len(y)))
     with pytest.raises(ValueError, match="without the positive label"):
         make_auc_scorer(method="pn")(blind, X, y)
-
-
-def test_prior_is_not_needed_to_tune_on_pu():
-    X, y, _ = pu_data(n_p=40, n_u=300)
-    folds = RoleStratifiedKFold(4, shuffle=True, random_state=0, unlabeled_label=0)
-    grid = {"C": [1e-4, 1e-2, 1.0, 100.0]}
-    picks, curves = [], []
-    for prior in (None, 0.2):
-        search = GridSearchCV(
-            LogisticRegression(), grid, cv=folds, scoring=make_auc_scorer(prior, unlabeled_label=0)
-        ).fit(X, y)
-        picks.append(search.best_params_)
-        curves.append(search.cv_results_["mean_test_score"])
-    assert picks[0] == picks[1]
-    np.testing.assert_allclose((curves[0] - 0.1) / 0.8, curves[1])
-    with pytest.raises(PriorNotIdentifiedError):
-        make_auc_scorer(method="pu", unlabeled_label=0)(search, X, y)
 
 
 def test_cross_val_score_on_pnu_data_estimates_the_hidden_auc():
@@ -428,12 +344,6 @@ def test_cross_val_predict_is_refused_with_what_to_take(kind):
         )
 
 
-def test_held_out_scores_take_probabilities_too():
-    labels = (CODES == 1).astype(int)
-    scores = held_out_scores(KNeighborsClassifier(5), X, labels, cv=2)
-    assert set(np.round(5 * scores)) <= set(range(6))
-
-
 @pytest.mark.parametrize("kind", ["missing", "-1"])
 def test_cross_val_score_and_learning_curve_with_our_scorer_and_folds(kind):
     y = partly(kind)
@@ -445,28 +355,6 @@ def test_cross_val_score_and_learning_curve_with_our_scorer_and_folds(kind):
     )
     assert train.shape == test.shape == (2, 3)
     assert np.isfinite(test).all()
-
-
-def test_calibration_takes_a_fitted_model_and_the_labelled_rows():
-    fitted = MODEL.fit(X, CODES)
-    calibrated = CalibratedClassifierCV(FrozenEstimator(fitted), method="sigmoid")
-    calibrated.fit(X[LABELLED], CODES[LABELLED])
-    chances = calibrated.predict_proba(X)[:, 1]
-    assert roc_auc_score(HIDDEN, chances) == pytest.approx(
-        roc_auc_score(HIDDEN, fitted.decision_function(X)), abs=0.02
-    )
-
-
-def test_stacking_takes_fitted_models_and_the_labelled_rows():
-    models = [
-        ("narrow", MODEL.fit(X, CODES)),
-        ("wide", AUCClassifier(prior=0.3, n_centers=5, random_state=1).fit(X, CODES)),
-    ]
-    stack = StackingClassifier(models, LogisticRegression(), cv="prefit")
-    stack.fit(X[LABELLED], CODES[LABELLED])
-    assert roc_auc_score(HIDDEN, stack.predict_proba(X)[:, 1]) > 0.8
-    with pytest.raises(ValueError, match=r'fitted models and cv="prefit" on the labelled rows'):
-        StackingClassifier(models, LogisticRegression(), cv=2).fit(X, CODES)
 
 
 @pytest.mark.parametrize("options", [{}, {"ensemble": False}, {"cv": RoleStratifiedKFold(2)}])

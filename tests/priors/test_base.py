@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +12,6 @@ from sklearn.base import clone
 
 from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import (
-    LabelReadingWarning,
     MissingRoleError,
     PriorNotIdentifiedError,
 )
@@ -24,7 +21,6 @@ from pnuauc.priors import (
     PRIORS,
     Beta,
     PlacementPrior,
-    default_prior,
     prior_in_population,
     prior_in_unlabeled,
 )
@@ -118,18 +114,6 @@ def test_other_label_codes(name: str) -> None:
     assert model.fit(s.X, words).prior_ == make(name).fit(s.X, s.y).prior_
 
 
-def test_positive_unlabeled_codes_are_announced() -> None:
-    s = draw(n_n=0, n_u=100)
-    with pytest.warns(LabelReadingWarning, match="-1 is read as unlabelled"):
-        PRIORS["penalized_l1"](random_state=0).fit(s.X, s.y)
-
-
-@pytest.mark.parametrize("name", PRIORS)
-def test_a_single_row_is_refused_before_its_label_is_looked_at(name: str) -> None:
-    with pytest.raises(ValueError, match=r"1 sample\(s\).* minimum of 2 is required"):
-        make(name).fit(np.ones((1, 3)), np.array([1]))
-
-
 @pytest.mark.parametrize("name", PRIORS)
 def test_equal_rows_are_refused(name: str) -> None:
     y = np.repeat([1, 0, -1], 10)
@@ -210,14 +194,6 @@ def test_conversion_refuses_what_cannot_be() -> None:
         prior_in_population(0.2, 1, 1, 0)
 
 
-def test_one_estimator_is_the_default_everywhere() -> None:
-    for setting in ("PNU", "PU", "NU"):
-        assert type(default_prior(setting, level=0.5)) is PRIORS["placement"]
-        assert default_prior(setting, level=0.5).level == 0.5
-    with pytest.raises(MissingRoleError, match="PN"):
-        default_prior("PN")
-
-
 @pytest.mark.parametrize("name", ONE_CLASS)
 def test_negatives_and_unlabeled_mirror_positives_and_unlabeled(name: str) -> None:
     X, y = make_twonorm(3000, random_state=0)
@@ -233,13 +209,6 @@ def test_negatives_and_unlabeled_mirror_positives_and_unlabeled(name: str) -> No
     assert n.interval_ == pytest.approx((1 - p.interval_[1], 1 - p.interval_[0]), abs=0.04)
 
 
-def test_a_population_of_positives_is_not_refused_for_rounding():
-    """(p + u) / n * n - p exceeds u by rounding in one of 50 tables of this size."""
-    for p, n, u in itertools.product(range(1, 12), range(12), range(1, 40)):
-        whole = prior_in_population(1.0, p, n, u)
-        assert prior_in_unlabeled(whole, p, n, u) == pytest.approx(1.0)
-
-
 def test_at_most_so_many_rows_in_their_order():
     X = np.arange(50)[:, None]
     assert take(X, None, np.random.RandomState(0)) is X
@@ -247,53 +216,6 @@ def test_at_most_so_many_rows_in_their_order():
     some = take(X, 49, np.random.RandomState(0)).ravel()
     assert len(set(some)) == 49
     assert (np.diff(some) > 0).all()
-
-
-def test_shares_of_a_population_within_rounding():
-    """A billionth of the rows beyond what can be is rounding, more of it is an error."""
-    assert prior_in_unlabeled(0.1 - 0.9e-9, 10, 20, 70) == 0.0
-    assert prior_in_unlabeled(0.8 + 0.9e-9, 10, 20, 70) == 1.0
-    for wrong in (0.1 - 1.2e-9, 0.8 + 1.2e-9):
-        with pytest.raises(ValueError, match="is impossible"):
-            prior_in_unlabeled(wrong, 10, 20, 70)
-
-
-def test_rows_that_a_prior_stands_for():
-    found = prior_in_rows(ClassPrior(0.1, 0.05, 0.2, std_error=0.03), 50, 1000)
-    assert found["positives_unlabeled"] == pytest.approx((100, 50, 200))
-    assert found["share_of_positives_known"] == pytest.approx(50 / 150)
-    assert found["labels_to_halve"] == 300
-    assert prior_in_rows(ClassPrior(0.1, 0, 1, std_error=0.0301), 5, 999)["labels_to_halve"] == 299
-
-
-def test_conversions_count_rows():
-    # 100 rows, 10 known positives, 20 known negatives, 70 not labelled, 14 of them positive
-    assert prior_in_population(0.2, 10, 20, 70) == pytest.approx(0.24)
-    assert prior_in_unlabeled(0.24, 10, 20, 70) == pytest.approx(0.2)
-    assert prior_in_unlabeled(0.1, 10, 20, 70) == 0.0
-    assert prior_in_unlabeled(0.8, 10, 20, 70) == 1.0
-    for wrong in (0.0999, 0.8001):
-        with pytest.raises(ValueError, match=r"between 0\.1 and 0\.8"):
-            prior_in_unlabeled(wrong, 10, 20, 70)
-    for bad in (-0.1, 1.1):
-        with pytest.raises(ValueError, match="share of rows"):
-            prior_in_population(bad, 1, 1, 1)
-    for sizes in ((-1, 0, 5), (0, -1, 5), (1, 1, 0)):
-        with pytest.raises(ValueError, match="Row counts"):
-            prior_in_population(0.5, *sizes)
-
-
-def test_labels_that_halve_the_error():
-    prior = ClassPrior(0.2, 0.1, 0.3, std_error=0.05)
-    found = prior_in_rows(prior, n_positive=50, n_unlabeled=1000)
-    assert found["positives_unlabeled"] == pytest.approx((200, 100, 300))
-    assert found["share_of_positives_known"] == pytest.approx(50 / 250)
-    # variance .0025 and, from m labels, .16 / m: together a quarter of it at m = 192
-    m = found["labels_to_halve"]
-    assert 1 / (1 / 0.0025 + m / 0.16) == pytest.approx(0.0025 / 4)
-    assert prior_in_rows(prior, 50, 30)["labels_to_halve"] == 30
-    assert prior_in_rows(ClassPrior.known(0.2), 50, 1000)["labels_to_halve"] is None
-    assert prior_in_rows(ClassPrior.known(0.0), 0, 10)["share_of_positives_known"] == 0.0
 
 
 FLAT = Beta(1, 1)

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
-from pnuauc.datasets import GENERATORS, make_twonorm, make_waveform, sample_pnu
+from pnuauc.datasets import GENERATORS, make_twonorm, sample_pnu
 from pnuauc.exceptions import (
     PnuaucWarning,
     PriorNotIdentifiedError,
@@ -59,16 +59,6 @@ def test_doubt_is_treated_alike_for_the_default_and_a_given_estimator(prior) -> 
 
 def draw(name="twonorm", n_p=40, n_n=40, n_u=400, prior=0.2, seed=0, **options):
     return generated_sample(name, (n_p, n_n, n_u), prior, seed, **options)
-
-
-def test_doubt_can_be_a_warning_or_silent() -> None:
-    rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((160, 3)), np.repeat([1, 0, -1], [30, 30, 100])
-    model = EnergyDistancePrior(random_state=0, on_unidentified="warn")
-    with pytest.warns(PnuaucWarning, match="cannot be distinguished"):
-        model.fit(X, y)
-    assert model.diagnostics_["identified"] is False
-    assert model.set_params(on_unidentified="ignore").fit(X, y).diagnostics_["doubt"]
 
 
 def brute_force(P, N, U, alpha, statistic):
@@ -157,19 +147,6 @@ def test_energy_intervals_cover(name: str, n_p: int, n_n: int) -> None:
         model = EnergyDistancePrior(on_unidentified="ignore", random_state=0).fit(s.X, s.y)
         covered += model.interval_[0] <= 0.1 <= model.interval_[1]
     assert 0.85 <= covered / 400 <= 0.95
-
-
-def test_energy_on_a_subsample_states_its_error() -> None:
-    X, y = make_waveform(20_000, prior=0.4, random_state=0)
-    s = sample_pnu(X, y, 300, 300, 9000, 0.3, 0)
-    whole = EnergyDistancePrior(statistic="U", random_state=0).fit(s.X, s.y)
-    assert whole.diagnostics_["subsampling_std_error"] == 0
-    gaps = []
-    for seed in range(30):
-        part = EnergyDistancePrior(statistic="U", max_rows=150, random_state=seed).fit(s.X, s.y)
-        gaps.append((part.prior_ - whole.prior_) / part.diagnostics_["subsampling_std_error"])
-    assert abs(np.mean(gaps)) < 4 / np.sqrt(30)
-    assert 0.6 < np.std(gaps) < 1.4
 
 
 def two_samples(kind):

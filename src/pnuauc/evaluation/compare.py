@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +14,10 @@ from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable
 from pnuauc.core import ranks
 from pnuauc.core.moments import Moments
-from pnuauc.core.ranks import SINGLES, Counts, ScoreCounts, placements, raw_to_auc
+from pnuauc.core.ranks import SINGLES, Counts, ScoreCounts, projections, raw_to_auc
 from pnuauc.evaluation import conditional, estimate
 from pnuauc.labels import UNLABELED, Roles, read_roles
+from pnuauc.prior import ClassPrior
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +86,7 @@ def compare_auc(
     a = ranks.check_scores(scores_a, len(roles), "scores_a")
     b = ranks.check_scores(scores_b, len(roles), "scores_b")
     unlabeled = roles.codes == UNLABELED
-    labeled = LabeledPairs(roles.take(~unlabeled), a[~unlabeled], b[~unlabeled])
+    labeled = LabeledPairs(roles.take(~unlabeled), (a[~unlabeled], b[~unlabeled]))
     counted = labeled.count(a[unlabeled], b[unlabeled])
     effects = None
     if groups is not None:
@@ -116,30 +118,20 @@ class LabeledPairs:
     """The labelled rows of two score columns: few, so that they can be sent to where U lives.
 
     roles : Roles of shape (n,), without unlabelled rows
-    a, b : ndarray, shape (n,)
+    columns : two arrays of scores, shape (n,)
     """
 
     roles: Roles
-    a: Floats
-    b: Floats
-
-    @property
-    def columns(self) -> tuple[Floats, Floats]:
-        return self.a, self.b
+    columns: tuple[Floats, Floats]
 
     def count(self, a: Floats, b: Floats) -> PairCounts:
         """Counts of some unlabelled rows, scores of shape (n,) each."""
-        cells, projections = [], []
-        for scores, own in zip((a, b), self.columns, strict=True):
-            counts = ScoreCounts.from_roles(self.roles, own)
-            # 2k in the interval below anchor k, 2k + 1 at the anchor
-            at = np.searchsorted(counts.anchors, scores, "left")
-            at += np.searchsorted(counts.anchors, scores, "right")
-            cells.append(np.bincount(at, minlength=len(counts.unlabeled)))
-            projections.append(_projections(counts)[2][:, at])
-        return PairCounts(
-            (cells[0], cells[1]), Moments.from_rows((projections[0] - projections[1]).T)
+        both = [ScoreCounts.from_roles(self.roles, scores) for scores in self.columns]
+        first, second = (
+            np.bincount(_cells(own, scores), minlength=len(own.unlabeled))
+            for own, scores in zip(both, (a, b), strict=True)
         )
+        return PairCounts((first, second), _moments(both, (a, b), 2))
 
     def score_counts(self, counted: PairCounts) -> list[ScoreCounts]:
         """Counts of all rows, of each column."""
@@ -148,36 +140,27 @@ class LabeledPairs:
             for scores, cells in zip(self.columns, counted.cells, strict=True)
         ]
 
-    def difference_covariance(
-        self, counts: list[ScoreCounts], counted: PairCounts
-    ) -> tuple[Floats, tuple[int, int, int]]:
-        """Covariance by role of the difference of (PN, PU, NU), shape (3, 3, 3); rows of roles."""
-        spreads = []
-        for r, rows in enumerate((self.roles.positive, self.roles.negative)):
-            at = (
-                2 * np.searchsorted(own.anchors, scores[rows]) + 1
-                for own, scores in zip(counts, self.columns, strict=True)
-            )
-            a, b = (_projections(own)[r][:, i] for own, i in zip(counts, at, strict=True))
-            spreads.append(Moments.from_rows((a - b).T))
-        by_role = np.zeros((3, 3, 3))
-        for r, found in enumerate((*spreads, counted.spread)):
-            if found.n >= 2:
-                by_role[r] = found.scatter / (found.n - 1) / found.n
-            elif found.n == 1:
-                by_role[r] = np.outer(found.mean, found.mean)  # all of its difference is spread
-        return by_role, (int(spreads[0].n), int(spreads[1].n), int(counted.spread.n))
+
+def _cells(counts: ScoreCounts, scores: Floats) -> Any:
+    """Numbers of the cells: 2k in the interval below anchor k, 2k + 1 at the anchor."""
+    sides = (np.searchsorted(counts.anchors, scores, side) for side in ("left", "right"))
+    return sum(sides)
 
 
-def _projections(counts: ScoreCounts) -> tuple[Floats, Floats, Floats]:
-    """Projections of the raw (PN, PU, NU) on a row of P, N, U in each cell, shape (3, 2K + 1)."""
-    f_p, f_n, f_u = map(placements, (counts.positive, counts.negative, counts.unlabeled))
-    zero = np.zeros_like(f_p)
-    return (
-        np.stack([f_n, f_u, zero]),
-        np.stack([1.0 - f_p, zero, 1.0 - f_u]),
-        np.stack([zero, 1.0 - f_p, f_n]),
+def _moments(both: list[ScoreCounts], scores: Sequence[Floats], r: int) -> Moments:
+    """Of the difference of the projections of (PN, PU, NU) on some rows of one role."""
+    a, b = (
+        projections(own.positive, own.negative, own.unlabeled)[r][:, _cells(own, values)]
+        for own, values in zip(both, scores, strict=True)
     )
+    return Moments.from_rows((a - b).T)
+
+
+def _covariance(rows: Moments) -> Floats:
+    """Of the mean difference over one role, shape (3, 3); one row's difference is all spread."""
+    if rows.n < 2:
+        return np.outer(rows.mean, rows.mean) if rows.n else np.zeros((3, 3))
+    return np.asarray(rows.scatter / (rows.n - 1) / rows.n)
 
 
 def compare_counted(
@@ -194,28 +177,22 @@ def compare_counted(
     conditional.check_level(level)
     known = conditional.known_prior(prior, prior_level)
     both = labeled.score_counts(counted)
-    by_role, n = labeled.difference_covariance(both, counted)
-    single = method
-    if method == "auto" and not (n[0] and n[1]):
-        single = "pu" if n[0] else "nu"
-    notes = []
-    if known is None and single in {"pu", "nu"}:
-        method = f"{single}_raw"
-        notes.append(
-            "No prior given: sign and p-value do not need one; the difference is in units of "
-            "pairs won, not of AUC."
-        )
-    method, chosen = estimate.choose_method(method, n, known)
-    notes = [*chosen, *notes]
+    spreads = [
+        _moments(both, [scores[rows] for scores in labeled.columns], r)
+        for r, rows in enumerate((labeled.roles.positive, labeled.roles.negative))
+    ]
+    spreads.append(counted.spread)
+    n = [int(found.n) for found in spreads]
     effects = np.ones(3) if design_effects is None else np.asarray(design_effects)
-    by_role, rows = by_role * effects[:, None, None], np.array(n) / effects
+    by_role = np.stack([_covariance(found) for found in spreads]) * effects[:, None, None]
+    method, notes = _method(method, n, known)
     moments = [ranks.moments_of(counts) for counts in both]
 
     # one set of weights for both models
-    weights = np.eye(3)[SINGLES.index(method.removesuffix("_raw")) if method != "combined" else 0]
+    weights = estimate.weights_of(method)
     if method == "combined":
         assert known is not None
-        own = [estimate.weigh(c, m, known)[0] for c, m in zip(both, moments, strict=True)]
+        own = [estimate.weigh(m, known)[0] for m in moments]
         weights, note = _common_weights(own, by_role.sum(axis=0), known.value)
         notes.append(note)
 
@@ -225,9 +202,9 @@ def compare_counted(
         shares, mass = estimate.usable_nodes(method, known, weights)
         slope, offset = map(np.nan_to_num, raw_to_auc(shares))
         # priors keep what the scores of both models leave them, as in `mixture_limits`
-        kept = mass.copy()
-        for each in moments:
-            kept *= conditional.conditionals(each, shares, weights).inside()
+        kept = mass * np.prod(
+            [conditional.conditionals(m, shares, weights).inside() for m in moments], axis=0
+        )
         if len(shares) > 1 and kept.sum() > 1.0 - conditional.REFUTED:
             mass = kept / kept.sum()
     raw_a, raw_b = (np.nan_to_num(each.raw) for each in moments)
@@ -237,6 +214,7 @@ def compare_counted(
     per_prior = slope @ (weights * (raw_a - raw_b))
     unbiased, sampling = float(mass @ per_prior), float(np.sqrt(parts.sum()))
     std_error = float(np.hypot(sampling, np.sqrt(mass @ (per_prior - unbiased) ** 2)))
+    rows = np.array(n) / effects
     df = conditional.satterthwaite(parts, np.where(rows >= 2, rows - 1.0, 0.0))
     p_value = float(2.0 * stats.t.sf(abs(unbiased) / sampling, df)) if sampling > 0 else 1.0
     half = float(conditional.t_quantile(level, df)) * std_error
@@ -250,20 +228,25 @@ def compare_counted(
     value_a, value_b = (
         float(mass @ np.clip((slope * raw - offset) @ weights, 0.0, 1.0)) for raw in (raw_a, raw_b)
     )
-    low, high = np.clip([value_a - value_b - half, value_a - value_b + half], -1.0, 1.0)
+    gap = value_a - value_b
+    low, high = (float(np.clip(end, -1.0, 1.0)) for end in (gap - half, gap + half))
+    named = estimate.named_weights(method, weights)
     return AUCComparison(
-        difference=value_a - value_b,
-        std_error=std_error,
-        low=float(low),
-        high=float(high),
-        level=level,
-        p_value=p_value,
-        value_a=value_a,
-        value_b=value_b,
-        method=method,
-        weights=estimate.named_weights(method, weights),
-        notes=tuple(notes),
+        gap, std_error, low, high, level, p_value, value_a, value_b, method, named, tuple(notes)
     )
+
+
+def _method(method: str, n: list[int], prior: ClassPrior | None) -> tuple[str, list[str]]:
+    """As :func:`estimate.choose_method`; where a prior is missing, units that need none."""
+    single = ("pu" if n[0] else "nu") if method == "auto" and not (n[0] and n[1]) else method
+    raw = prior is None and single in {"pu", "nu"}
+    method, notes = estimate.choose_method(f"{single}_raw" if raw else method, n, prior)
+    if raw:
+        notes.append(
+            "No prior given: sign and p-value do not need one; the difference is in units of "
+            "pairs won, not of AUC."
+        )
+    return method, notes
 
 
 def _common_weights(own: list[Floats], covariance: Floats, prior: float) -> tuple[Floats, str]:

@@ -31,8 +31,6 @@ from pnuauc.prior import ClassPrior
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
 #: Numbers of the roles (P, N, U) that each estimate is made of: winner and loser.
 PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
-#: Rows of a role at which its own covariance counts as much as that of the binormal model.
-MODEL_ROWS = 100
 #: NU divides by the prior and PU by the rest: where an uncertain prior may come nearer to 0 or 1
 #: than this, the estimate that divides by it is left out of a combination.
 _AWAY = 0.02
@@ -215,18 +213,16 @@ def auc_from_counts(
         ]
         notes.append(f"Rows of one group are alike: {', '.join(worth)} independent ones.")
     ask = _Request(counts, moments, known, level, variance_factor)
-    if len(counts.anchors) == 1 and not counts.unlabeled[[0, 2]].any():
-        return ask.undecided(chosen, notes)
     if chosen != "combined":
-        return ask.single(chosen, [*notes, *_size_notes(chosen, moments.n)])
-    alone = ask.single("pn", [])
+        return ask.estimate(chosen, [*notes, *_size_notes(chosen, moments.n)])
+    alone = ask.estimate("pn", [])
     if method != "auto":
         return ask.combined(alone, notes)
     assert known is not None
     reason = "the prior cannot be estimated from these labels"
     if known.identified:
         try:
-            ask.single("pu", [])  # a refuted prior is no part of any combination
+            ask.estimate("pu", [])  # a refuted prior is no part of any combination
             notes_both = [*notes, "auto chose 'combined': P, N, U and a prior are there."]
             both = ask.combined(alone, notes_both)
         except PriorRefutedError as error:
@@ -254,10 +250,9 @@ def unbiased_auc(counts: ScoreCounts, prior: Any = None, method: str = "auto") -
     if known is None or chosen == "pn" or chosen.endswith("_raw"):
         return float(moments.raw[SINGLES.index(chosen.removesuffix("_raw"))])
     slope, offset = raw_to_auc(known.value)
+    weights = weights_of(chosen)
     if chosen == "combined":
-        weights, _ = weigh(counts, moments, ClassPrior.known(known.value))
-    else:
-        weights = _weights_of(chosen)
+        weights, _ = weigh(moments, ClassPrior.known(known.value))
     used = weights != 0.0
     return float(weights[used] @ (slope * moments.raw - offset)[used])
 
@@ -319,8 +314,10 @@ def _size_notes(method: str, n: Sequence[float]) -> list[str]:
     return notes
 
 
-def _weights_of(method: str) -> Floats:
-    return np.asarray(np.eye(3)[SINGLES.index(method.removesuffix("_raw"))])
+def weights_of(method: str) -> Floats:
+    """Of (PN, PU, NU), shape (3,); PN for a combination, whose weights need the rows."""
+    base = "pn" if method == "combined" else method.removesuffix("_raw")
+    return np.asarray(np.eye(3)[SINGLES.index(base)])
 
 
 def named_weights(method: str, weights: Floats) -> dict[str, float]:
@@ -339,22 +336,12 @@ class _Request:
     level: float
     variance_factor: float
 
-    def undecided(self, method: str, notes: list[str]) -> AUCEstimate:
-        """Equal scores rank nothing, in this table or another: the AUC is 1/2, for certain."""
-        notes.append("All scores are equal: every pair is a tie.")
-        first = int(np.flatnonzero(np.isfinite(self.moments.raw))[0])
-        weights = np.eye(3)[first] if method == "combined" else _weights_of(method)
-        return self._result(method, weights, notes, 0.5, 0.0, 0.5, 0.5, 0.5)
-
-    def single(self, method: str, notes: list[str]) -> AUCEstimate:
-        return self.estimate(method, _weights_of(method), notes)
-
     def combined(self, alone: AUCEstimate, notes: list[str]) -> AUCEstimate:
         """All three, beside ``alone``: the estimate from P and N."""
         assert self.prior is not None
-        weights, note = weigh(self.counts, self.moments, self.prior)
+        weights, note = weigh(self.moments, self.prior)
         notes = [*notes, *_size_notes("combined", self.moments.n), *([note] if note else [])]
-        result = self.estimate("combined", weights, notes)
+        result = self.estimate("combined", notes, weights)
         ratio = (result.high - result.low) / max(alone.high - alone.low, 1e-12)
         helped = (
             f"The unlabelled rows help little here: the interval is {ratio:.2f} times as wide as "
@@ -365,20 +352,23 @@ class _Request:
         )
         return replace(result, notes=(*result.notes, helped))
 
-    def estimate(self, method: str, weights: Floats, notes: list[str]) -> AUCEstimate:
+    def estimate(self, method: str, notes: list[str], weights: Floats | None = None) -> AUCEstimate:
         """The mixture over the prior's distribution of the estimates at each prior.
 
         A known prior leaves one estimate; so does PN, which does not look at the prior.
         """
+        weights = weights_of(method) if weights is None else weights
         moments, used, notes = self.moments, weights, list(notes)
-        shares, mass = np.array([0.5]), np.ones(1)
+        shares, mass, prior = np.array([0.5]), np.ones(1), self.prior
         if method.endswith("_raw"):
-            moments, used = _as_labeled(moments, method), _weights_of("pn")
+            moments, used = _as_labeled(moments, method), weights_of("pn")
             rival = "an unlabelled row" if method == "pu_raw" else "a negative"
             notes.insert(0, f"{method!r} is the share of pairs won against {rival}, not an AUC.")
-        elif method != "pn":
-            assert self.prior is not None
-            shares, mass = usable_nodes(method, self.prior, weights)
+        if method == "pn" or method.endswith("_raw"):
+            prior = None
+        else:
+            assert prior is not None
+            shares, mass = usable_nodes(method, prior, weights)
         parts = conditionals(moments, shares, used, self.variance_factor)
         mixed = mixture_limits(parts, mass, self.level)
         if mixed is None:
@@ -393,9 +383,9 @@ class _Request:
         variance = float(kept @ (rows + (inside - value) ** 2))
         unbiased: float | None = float(parts.value[0])
         if len(shares) > 1:
-            assert self.prior is not None
+            assert prior is not None
             value = min(max(value, low), high)
-            own = np.array([self.prior.value])
+            own = np.array([prior.value])
             usable = _usable(own, weights).all()
             unbiased = float(conditionals(moments, own, weights).value[0]) if usable else None
         elif unbiased != value:
@@ -409,32 +399,6 @@ class _Request:
                 f"{pairs} misranked, so the standard error reads zero; the interval is the one "
                 "that this number of rows allows."
             )
-        return self._result(method, weights, notes, value, variance, low, high, unbiased)
-
-    def _refuted(self, method: str) -> PriorRefutedError:
-        assert self.prior is not None
-        raw = self.moments.raw
-        if method == "nu" or np.isnan(raw[1]):
-            seen = f"unlabelled rows beat negatives in {raw[2]:.1%} of pairs"
-        else:
-            seen = f"positives beat unlabelled rows in {raw[1]:.1%} of pairs"
-        return PriorRefutedError(
-            f"A prior of {self.prior.value:.3g} is refuted by these scores: {seen}, and no AUC "
-            "between 0 and 1 goes with that."
-        )
-
-    def _result(
-        self,
-        method: str,
-        weights: Floats,
-        notes: list[str],
-        value: float,
-        variance: float,
-        low: float,
-        high: float,
-        unbiased: float | None,
-    ) -> AUCEstimate:
-        prior = None if method == "pn" or method.endswith("_raw") else self.prior
         return AUCEstimate(
             value=value,
             std_error=float(np.sqrt(max(variance, 0.0))),
@@ -450,6 +414,18 @@ class _Request:
             prior_std_error=None if prior is None else prior.std_error,
             notes=tuple(notes),
             unbiased=unbiased,
+        )
+
+    def _refuted(self, method: str) -> PriorRefutedError:
+        assert self.prior is not None
+        raw = self.moments.raw
+        if method == "nu" or np.isnan(raw[1]):
+            seen = f"unlabelled rows beat negatives in {raw[2]:.1%} of pairs"
+        else:
+            seen = f"positives beat unlabelled rows in {raw[1]:.1%} of pairs"
+        return PriorRefutedError(
+            f"A prior of {self.prior.value:.3g} is refuted by these scores: {seen}, and no AUC "
+            "between 0 and 1 goes with that."
         )
 
 
@@ -480,8 +456,11 @@ def _usable(shares: Floats, weights: Floats) -> Any:
 # Weights of a combination.
 
 
-def weigh(counts: ScoreCounts, moments: PairShares, prior: ClassPrior) -> tuple[Floats, str | None]:
-    """Weights of (PN, PU, NU) that are best on average over the prior, and what was left out."""
+def weigh(moments: PairShares, prior: ClassPrior) -> tuple[Floats, str | None]:
+    """Weights of (PN, PU, NU) that are best on average over the prior, and what was left out.
+
+    From the numbers of rows and a binormal model with the AUC of these scores.
+    """
     shares, mass = prior.nodes(7)
     slope, offset = raw_to_auc(shares)
     values = slope * moments.raw - offset
@@ -499,62 +478,40 @@ def weigh(counts: ScoreCounts, moments: PairShares, prior: ClassPrior) -> tuple[
     if len(kept) == 1:
         weights[kept] = 1.0
         return weights, note
-    guess = float(values[:, kept[0]] @ mass)
-    total = np.zeros((3, 3))
-    for share, weight in zip(shares, mass, strict=True):
-        inside = min(max(float(share), 1e-6), 1.0 - 1e-6)
-        total += weight * steadied_covariance(counts, inside, guess)
+    guess = round(float(np.clip(values[:, kept[0]] @ mass, 0.02, 0.98)), 3)
+    total = sum(
+        m * planned_covariance(moments.n, float(share), guess)
+        for share, m in zip(np.clip(shares, 1e-6, 1.0 - 1e-6), mass, strict=True)
+    )
     centred = values[:, kept] - mass @ values[:, kept]
-    matrix = total[np.ix_(kept, kept)] + (centred * mass[:, None]).T @ centred
+    matrix = np.asarray(total)[np.ix_(kept, kept)] + (centred * mass[:, None]).T @ centred
     weights[kept] = combination_weights(matrix)
     return weights, note
-
-
-def steadied_covariance(counts: ScoreCounts, prior: float, auc: float) -> Floats:
-    """Covariance matrix of (PN, PU, NU), shape (3, 3), for choosing weights only.
-
-    ``prior`` is the share of positives inside U, strictly between 0 and 1; ``auc`` any estimate.
-    """
-    roles = (counts.positive, counts.negative, counts.unlabeled)
-    projections = _projections(
-        ranks.placements(counts.positive), ranks.placements(counts.negative), prior
-    )
-    model = _binormal(round(float(np.clip(auc, 0.02, 0.98)), 3), prior)
-    total = np.zeros((3, 3))
-    for role, projection, of_model in zip(roles, projections, model, strict=True):
-        n = ranks.n_rows(role)
-        share = n / (n + MODEL_ROWS) if n > 1 else 0.0
-        sample = n * ranks.role_covariance(role, projection) if n > 1 else of_model
-        total += (share * sample + (1.0 - share) * of_model) / n
-    return total
-
-
-def _projections(f_p: Floats, f_n: Floats, prior: float) -> tuple[Floats, Floats, Floats]:
-    """Projections of (PN, PU, NU) on rows of P, N, U with F_U = prior F_P + (1 - prior) F_N."""
-    rest = 1.0 - prior
-    f_u, zero = prior * f_p + rest * f_n, np.zeros_like(f_p)
-    return (
-        np.stack([f_n, f_u / rest, zero]),
-        np.stack([1.0 - f_p, zero, (1.0 - f_u) / prior]),
-        np.stack([zero, (1.0 - f_p) / rest, f_n / prior]),
-    )
 
 
 @lru_cache(maxsize=256)
 def _binormal(auc: float, prior: float) -> Floats:
     """Role covariances of the projections for N(d, 1) against N(0, 1), shape (3, 3, 3)."""
-    shift = np.sqrt(2.0) * special.ndtri(auc)
+    shift, rest = np.sqrt(2.0) * special.ndtri(auc), 1.0 - prior
     points = (_POINTS + shift, _POINTS, np.concatenate([_POINTS + shift, _POINTS]))
-    masses = (_MASS, _MASS, np.concatenate([prior * _MASS, (1.0 - prior) * _MASS]))
+    masses = (_MASS, _MASS, np.concatenate([prior * _MASS, rest * _MASS]))
     blocks = []
     for k, (at, weight) in enumerate(zip(points, masses, strict=True)):
-        x = _projections(special.ndtr(at - shift), special.ndtr(at), prior)[k]
+        f_p, f_n = special.ndtr(at - shift), special.ndtr(at)
+        f_u, zero = prior * f_p + rest * f_n, np.zeros_like(at)
+        x = np.stack(
+            (
+                [f_n, f_u / rest, zero],
+                [1.0 - f_p, zero, (1.0 - f_u) / prior],
+                [zero, (1.0 - f_p) / rest, f_n / prior],
+            )[k]
+        )
         x = x - (x @ weight)[:, None]
         blocks.append((x * weight) @ x.T)
     return np.stack(blocks)
 
 
-def planned_covariance(n: tuple[int, int, int], prior: float, auc: float = 0.8) -> Floats:
+def planned_covariance(n: Sequence[float], prior: float, auc: float = 0.8) -> Floats:
     """Covariance matrix of (PN, PU, NU), shape (3, 3), to expect before there is a score.
 
     From the numbers of rows and a binormal model alone, so that weights taken from it are one fixed

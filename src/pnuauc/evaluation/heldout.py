@@ -24,15 +24,6 @@ from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 
 
-def refit_discount(n_folds: int) -> float:
-    """Rows that count as one where each labelled row also trained the models of other folds.
-
-    1 + K n_test / n_train = 1 + K / (K - 1), the correction of Nadeau and Bengio (Machine Learning
-    52, 2003) for the mean of K refits.
-    """
-    return 1.0 + n_folds / max(n_folds - 1.0, 1.0)
-
-
 class Difference(NamedTuple):
     """Paired difference of two AUCs: value, standard error, limits and two-sided p-value."""
 
@@ -85,8 +76,12 @@ class HeldOut:
 
     @property
     def discount(self) -> float:
-        """Places that count as one (:func:`refit_discount`)."""
-        return refit_discount(self.n_folds)
+        """Rows that count as one where each labelled row also trained the models of other folds.
+
+        1 + K n_test / n_train = 1 + K / (K - 1), the correction of Nadeau and Bengio (Machine
+        Learning 52, 2003) for the mean of K refits.
+        """
+        return 1.0 + self.n_folds / max(self.n_folds - 1.0, 1.0)
 
     @property
     def labeled(self) -> Indices:
@@ -235,19 +230,6 @@ def standardize(scores: Floats) -> tuple[Any, Any]:
     return scores.mean(axis=0), np.where(spread > 0, spread, 1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _FoldModels:
-    """Fitted models of one fold side by side, on the fold's scale."""
-
-    models: list[Any]
-    center: Floats
-    spread: Floats
-
-    def score(self, X: Any) -> Floats:
-        values = np.column_stack([raw_scores(model, X) for model in self.models])
-        return np.asarray((values - self.center) / self.spread)
-
-
 def raw_scores(model: Any, X: Any, positive: Any = None) -> Floats:
     """``decision_function``, else the positive class's chance, else ``predict``, shape (n,).
 
@@ -274,14 +256,28 @@ def raw_scores(model: Any, X: Any, positive: Any = None) -> Floats:
     return scores[:, classes.index(positive)]
 
 
+@dataclass(frozen=True, eq=False)
+class _FoldModels:
+    """Fitted models of one fold side by side, on the fold's scale."""
+
+    models: list[Any]
+    positive: Any
+    center: Any = 0.0
+    spread: Any = 1.0
+
+    def score(self, X: Any) -> Floats:
+        values = np.column_stack([raw_scores(model, X, self.positive) for model in self.models])
+        return np.asarray((values - self.center) / self.spread)
+
+
 def cross_fit(
     models: Sequence[Any],
     X: Any,
     roles: Roles,
     splits: Sequence[tuple[Indices, Indices]],
     *,
+    y: Any = None,
     groups: Indices | None = None,
-    weights: Floats | None = None,
     max_reference: int = 5000,
 ) -> HeldOut:
     """Refit each model on the first part of each split and score the second: one column a model.
@@ -289,28 +285,30 @@ def cross_fit(
     Parameters
     ----------
     models : sequence of estimators; each is cloned
-    X : ndarray or CSR matrix, shape (n, d)
+    X : table, ndarray or CSR matrix, shape (n, d)
     roles : Roles, of length n
     splits : (rows to train on, rows to score), no row scored twice
-    groups, weights : ndarray, shape (n,), optional
-        Rows that are not independent, which the splits keep together; 1 / odds of being labelled.
+    y : array-like, shape (n,), optional
+        What the models are fitted to; None: ``roles``.
+    groups : ndarray, shape (n,), optional
+        Rows that are not independent, which the splits keep together.
     """
-    groups = np.arange(len(roles)) if groups is None else groups
-    fold, scores, reference, refits = [], [], [], []
-    for k, (train, held) in enumerate(splits):
-        fitted = [clone(m).fit(_safe_indexing(X, train), roles.take(train)) for m in models]
-        n_models = len(fitted)
-        unscaled = _FoldModels(fitted, np.zeros(n_models), np.ones(n_models))
-        values = unscaled.score(_safe_indexing(X, held))
-        own = roles.codes[held] == -1
-        center, spread = standardize(values[own] if own.any() else values)
-        values = (values - center) / spread
-        fold.append(np.full(len(held), k))
-        scores.append(values)
-        reference.append((values[own] if own.any() else values)[:max_reference])
-        refits.append(_FoldModels(fitted, center, spread))
     rows = np.concatenate([held for _, held in splits])
+    groups = np.arange(len(roles)) if groups is None else groups
+    positive = None if y is None else roles.positive_label
+    folds, scores, reference, refits = [], [], [], []
+    for k, (train, held) in enumerate(splits):
+        target = roles.take(train) if y is None else _safe_indexing(y, train)
+        fitted = [clone(m).fit(_safe_indexing(X, train), target) for m in models]
+        values = _FoldModels(fitted, positive).score(_safe_indexing(X, held))
+        own = roles.codes[held] == -1
+        others = values[own] if own.any() else values
+        center, spread = standardize(others)
+        folds.append(np.full(len(held), k))
+        scores.append((values - center) / spread)
+        reference.append(((others - center) / spread)[:max_reference])
+        refits.append(_FoldModels(fitted, positive, center, spread))
     codes, values = roles.codes[rows], np.concatenate(scores)
-    worth = row_worth(codes, groups[rows], values, None if weights is None else weights[rows])
-    folds = np.concatenate(fold)
-    return HeldOut(rows, codes, folds, values, reference, True, worth, groups[rows], refits)
+    worth = row_worth(codes, groups[rows], values)
+    fold = np.concatenate(folds)
+    return HeldOut(rows, codes, fold, values, reference, True, worth, groups[rows], refits)

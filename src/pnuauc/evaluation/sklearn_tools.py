@@ -20,7 +20,7 @@ from pnuauc.core.ranks import ScoreCounts, check_scores
 from pnuauc.core.rows import group_numbers, grouped_folds
 from pnuauc.evaluation.conditional import known_prior
 from pnuauc.evaluation.estimate import AUCEstimate, auc_estimate, check_method, unbiased_auc
-from pnuauc.evaluation.heldout import raw_scores, refit_discount
+from pnuauc.evaluation.heldout import cross_fit, raw_scores
 from pnuauc.labels import ROLES, Roles, read_roles
 from pnuauc.prior import ClassPrior
 
@@ -186,7 +186,8 @@ def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any = 5, *, groups: Any 
     """
     scores = np.full(len(y), np.nan)
     for train, test in _splits(cv, X, y, groups):
-        scores[test] = _refit_scores(estimator, X, y, train, test)
+        fitted = clone(estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train))
+        scores[test] = raw_scores(fitted, _safe_indexing(X, test))
     if np.isnan(scores).any():
         raise ValueError(
             f"cv holds {int(np.isnan(scores).sum()):,} of {len(scores):,} rows out of every test "
@@ -209,8 +210,8 @@ def cross_fit_auc(
 ) -> AUCEstimate:
     """AUC of any model, from rows that its refits did not see, with an interval for that.
 
-    Scores of each fold are placed among its unlabelled rows (without any, among its own), so that
-    folds on different scales do not blur the AUC. The variance allows for refits, which share
+    Scores are placed among those of the unlabelled rows (without any, of all rows), each fold on
+    its own scale, so that folds do not blur the AUC. The variance allows for refits, which share
     rows (by a factor of 1 + K / (K - 1) for K folds), and for ``groups``.
 
     Parameters
@@ -246,25 +247,20 @@ def cross_fit_auc(
     rows = np.concatenate([test for _, test in splits])
     if len(np.unique(rows)) < len(rows):
         raise ValueError("The test sets of cv overlap; hold every row out at most once.")
-    places = []
-    for k, (train, test) in enumerate(splits):
+    for k, (train, _) in enumerate(splits):
         for role in ROLES[:2]:
             if role.code in roles.codes and role.code not in roles.codes[train]:
                 raise ValueError(
                     f"Split {k} of cv has no {role.word} row to train on: every training part "
                     "needs rows of every role that is labelled."
                 )
-        values = _refit_scores(model, X, y, train, test, roles.positive_label)
-        own = values[roles.codes[test] < 0]
-        reference = np.sort(own if len(own) else values)
-        left, right = (np.searchsorted(reference, values, side) for side in ("left", "right"))
-        places.append((left + right) / (2.0 * len(reference)))
+    held = cross_fit([model], X, roles, splits, y=y)
     return auc_estimate(
         roles.take(rows),
-        np.concatenate(places),
+        held.places(np.ones((held.n_folds, 1))),
         prior,
         level=level,
-        variance_factor=refit_discount(len(splits)),
+        variance_factor=held.discount,
         groups=None if groups is None else np.asarray(groups)[rows],
     )
 
@@ -276,14 +272,6 @@ def _splits(cv: Any, X: Any, y: Any, groups: Any, **label_codes: Any) -> list[Sp
     given = () if groups is None else (np.asarray(groups),)
     found = cv if isinstance(cv, (list, tuple)) else cv.split(X, y, *given)
     return [(np.asarray(train), np.asarray(test)) for train, test in found]
-
-
-def _refit_scores(
-    model: Any, X: Any, y: Any, train: Indices, test: Indices, positive: Any = None
-) -> Floats:
-    """Scores of the test rows by a clone that was fitted to the others."""
-    fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
-    return raw_scores(fitted, _safe_indexing(X, test), positive)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def evaluate_table(
         labelled = np.flatnonzero(drawn.codes != UNLABELED)
         known_rows = rows.take(labelled)
         pairs = [
-            LabeledPairs(known_rows, values[i][labelled], values[j][labelled])
+            LabeledPairs(known_rows, (values[i][labelled], values[j][labelled]))
             for i, j in columns.pairs
         ]
         counted = columns.count(chosen, pairs)
