@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -359,6 +360,18 @@ def fitted(tmp_path_factory):
     result = run("fit", folder / "t.csv", "-l", "y", "--id", "id", "--prior", "0.4", *QUICK)
     assert result.exit_code == 0, result.output
     return folder
+
+
+@posix
+def test_a_table_whose_name_is_no_text_is_fitted(fitted, tmp_path):
+    path = tmp_path / os.fsdecode(b"b\xffad.csv")
+    try:
+        shutil.copy(fitted / "t.csv", path)
+    except OSError:
+        pytest.skip("a file system of UTF-8 names only")
+    result = run("fit", path, "-l", "y", "--id", "id", "--prior", "0.4", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert 'href="b%FFad.review.csv"' in path.with_suffix(".html").read_text()
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".arrow"])

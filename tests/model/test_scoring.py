@@ -209,25 +209,16 @@ def test_an_error_on_the_way_leaves_the_former_file(tmp_path, model, payments):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_summaries_begin_empty_and_apart():
-    one, other = ScoreSummary(), ScoreSummary()
-    one.add(np.array([1.0, -1.0, 0.0]), {"w": {"x"}})
-    assert (one.n_rows, one.n_positive) == (3, 1)
-    assert (other.n_rows, other.new_categories, other.kept) == (0, {}, ())
-
-
-def test_summaries_add_up():
-    first, second = ScoreSummary(kept=("id",)), ScoreSummary()
-    first.add(np.array([-1.0, 0.0, 2.0]), {"w": {"x"}})
-    first.add(np.array([3.0]), {"w": {"y"}, "v": {"z"}})
-    second.add(np.array([1.0, 1.0]), {"w": {"x", "q"}})
-    second.n_written, second.n_formulas = 5, 7
-    both = first.joined(second)
-    assert (both.n_rows, both.n_positive, both.n_written, both.n_formulas) == (6, 4, 5, 7)
-    assert both.new_categories == {"w": {"x", "y", "q"}, "v": {"z"}}
-    assert both.kept == ("id",)
-    assert second.joined(first).kept == ("id",)
-    assert first.new_categories["w"] == {"x", "y"}
+def test_a_summary_goes_on_over_several_tables(scored, tmp_path):
+    model, folder, scores = scored
+    total, told = ScoreSummary(), []
+    for k in range(2):
+        score_file(
+            model, folder / "in.parquet", tmp_path / f"{k}.csv", tell=told.append, summary=total
+        )
+    assert total.n_rows == total.n_written == told[-1] == 2 * TYPED_ROWS
+    assert total.n_positive == 2 * np.count_nonzero(scores > 0)
+    assert (tmp_path / "0.csv").read_bytes() == (tmp_path / "1.csv").read_bytes()
     many = ScoreSummary()
     for k in range(300):
         many.add(np.zeros(1), {"w": {f"w{k}"}})

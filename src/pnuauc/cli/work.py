@@ -572,16 +572,16 @@ def _score(
     total = ScoreSummary()
     with _telling(voice, n_rows) as tell:
         for table, path in tables:
-            summary = score_file(
+            score_file(
                 fitted,
                 table,
                 sys.stdout.buffer if str(path) == "-" else path,
                 choice=choice,
                 options=reading,
                 n_threads=n_threads(jobs),
-                tell=lambda rows, before=total.n_rows: tell(before + rows),  # type: ignore[misc]
+                tell=tell,
+                summary=total,
             )
-            total = total.joined(summary)
     _tell_summary(voice, fitted, total, target)
 
 

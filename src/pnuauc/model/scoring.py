@@ -80,7 +80,7 @@ class OutputChoice:
 
 @dataclass
 class ScoreSummary:
-    """What happened while scoring.
+    """What happened while scoring one table, or several.
 
     ``different`` says by column how it looks different from the table that was fitted.
     """
@@ -93,20 +93,6 @@ class ScoreSummary:
     new_categories: dict[str, set[str]] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
     different: dict[str, list[str]] = field(default_factory=dict)
-
-    def joined(self, other: ScoreSummary) -> ScoreSummary:
-        """The summary of both."""
-        counts = ("n_rows", "n_positive", "n_written", "n_formulas", "n_seen")
-        fresh = {name: set(levels) for name, levels in self.new_categories.items()}
-        for name, levels in other.new_categories.items():
-            fresh.setdefault(name, set()).update(levels)
-        sums = {name: getattr(self, name) + getattr(other, name) for name in counts}
-        different = {name: list(said) for name, said in self.different.items()}
-        for name, said in other.different.items():
-            different[name] = list(dict.fromkeys([*different.get(name, []), *said]))
-        return ScoreSummary(
-            **sums, new_categories=fresh, kept=self.kept or other.kept, different=different
-        )
 
     def add(self, scores: Any, fresh: dict[str, set[str]]) -> None:
         self.n_rows += len(scores)
@@ -145,6 +131,7 @@ def score_file(
     options: ReadOptions | None = None,
     n_threads: int = 1,
     tell: Callable[[int], None] | None = None,
+    summary: ScoreSummary | None = None,
 ) -> ScoreSummary:
     """Write ``target`` with the kept columns, ``score`` and ``percentile`` of every row, in order.
 
@@ -158,6 +145,7 @@ def score_file(
     choice : which rows and columns, in which order
     n_threads : threads that score
     tell : called with the number of rows done
+    summary : of tables scored before, to go on with
     """
     choice = choice or OutputChoice()
     if not hasattr(target, "write"):
@@ -182,7 +170,9 @@ def score_file(
             listed.append(["seen"])
         choice = replace(choice, columns=tuple(dict.fromkeys(chain.from_iterable(listed))))
     numbered = "row" in ids or "row" in (choice.columns or ())
-    summary = ScoreSummary(kept=tuple(kept))
+    summary = summary or ScoreSummary()
+    summary.kept = summary.kept or tuple(kept)
+    before = summary.n_rows
     reader = _Reader(model)
     with _opened(target, choice.strict) as (stream, path):
         sink = _Sink(TableWriter(stream, path), choice)
@@ -193,7 +183,7 @@ def score_file(
             summary.add(scores, fresh)
             copied = {name: batch.column(name) for name in kept}
             if numbered:
-                done = summary.n_rows
+                done = summary.n_rows - before
                 copied = {"row": pa.array(np.arange(done - len(scores) + 1, done + 1)), **copied}
             seen = None if model.encoder.is_sparse else model.find_seen(batch)
             summary.n_seen += 0 if seen is None else int(seen[0].sum())
@@ -205,17 +195,20 @@ def score_file(
             sink.put(output)
             if tell:
                 tell(summary.n_rows)
-        if summary.n_rows == 0:
+        if summary.n_rows == before:
             raise InputError(f"'{rows.name}' has a header but no rows.")
-        summary.different = reader.different()
-        if choice.strict and summary.different:
+        different = reader.different()
+        if choice.strict and different:
             raise InputError(
                 f"'{rows.name}' looks different from the table that was fitted: "
-                f"{spell_differences(summary.different)}. Nothing was written.",
+                f"{spell_differences(different)}. Nothing was written.",
                 about="strict",
             )
-        summary.n_written = sink.close()
-        summary.n_formulas = sink.n_formulas
+        for column, said in different.items():
+            known = summary.different.setdefault(column, [])
+            known += [words for words in said if words not in known]
+        summary.n_written += sink.close()
+        summary.n_formulas += sink.n_formulas
     return summary
 
 

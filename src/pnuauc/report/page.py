@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from pnuauc._utils.extras import need
 from pnuauc._utils.show import visible
@@ -68,6 +70,7 @@ def to_html(found: Findings) -> str:
     )
     environment.filters["marked"] = _marked
     environment.filters["filename"] = lambda path: PurePath(path).name
+    environment.filters["link"] = lambda path: quote(os.fsencode(PurePath(path).name))
     effect = found.unlabeled_effect
     template = environment.get_template("report.html.j2")
     return visible(
