@@ -260,6 +260,7 @@ def _text(spec):
         (lambda s, a: s.pop("blocks"), "blocks"),
         (lambda s, a: a.__setitem__("block0/axes", np.full((3, 2), 1.0)), "shape"),
         (lambda s, a: a["block0/idf"].__setitem__(0, np.nan), "finite"),
+        (lambda s, a: a["block0/idf"].__setitem__(0, 1e300), "weights of its words"),
         (lambda s, a: a.__setitem__("block1/mean", np.zeros(0)), "width"),
         (lambda s, a: a.__setitem__("block9/mean", np.zeros(2)), "block9"),
     ],

@@ -195,6 +195,8 @@ class TextBlock:
         letters = _texts(parts, "letters", _MAX_TERMS, 4)
         n = len(words) + len(letters)
         idf = parts.array("idf", "float", (n,)).astype(np.float64)
+        if n and not 0.0 <= idf.min() <= idf.max() <= 100.0:  # 1 + a logarithm of rows
+            raise refuse("the weights of its words are not such as pnuauc computes")
         return cls(columns, words, letters, idf, _read_axes(parts, n))
 
 
