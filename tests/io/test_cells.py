@@ -18,12 +18,7 @@ from pnuauc.io.cells import (
     MISSING_WORDS,
     NEARLY_ALL,
     as_typed,
-    fields,
-    fraction,
-    hours_of,
-    integer,
     is_form,
-    matches,
     parse_booleans,
     parse_dates,
     parse_numbers,
@@ -62,28 +57,9 @@ def form_of(cells, **known):
     return None if found is None else (found.kind, found.form)
 
 
-def test_cells_without_a_digit_are_a_tenth_at_most():
-    """Nine numbers and a word are numbers, 89 and eleven are words; infinity has no digit."""
-    assert form_of(["1,5", "2,5", "3,5"] * 3 + ["?"]) == ("number", "n,")
-    assert form_of(["1,5"] * 89 + ["?"] * 11) is None
-    assert form_of(["1", "2", "inf", "-inf"]) == ("number", "")
-    assert form_of(["1", "2", "off", "on"]) is None
-
-
-def test_nothing_has_no_form():
-    assert form_of([]) is None
-    assert form_of([None, None]) is None
-
-
 def test_codes_stay_codes_beside_an_odd_cell():
     assert form_of(["01234", "90210", "10115"] * 10 + ["x1"]) is None
     assert form_of(["1234", "90210", "10115"] * 10 + ["x1"]) == ("number", "")
-
-
-def test_codes_are_counted_together():
-    """Two different codes among 200 cells are one in a hundred; among 201 they are not."""
-    assert form_of(["01", "02", *map(str, range(1000, 1198))]) is None
-    assert form_of(["01", "02", *map(str, range(1000, 1199))]) == ("number", "")
 
 
 @pytest.mark.parametrize(
@@ -97,14 +73,6 @@ def test_codes_are_counted_together():
 def test_forms_where_the_decimal_mark_is_a_comma(cells, form):
     """Marks, money and blanks are read with it; plain numbers and other dots as ever."""
     assert form_of(cells, decimal=",") == ("number", form)
-
-
-@pytest.mark.parametrize(
-    ("cells", "mark"),
-    [(["1,5"] + ["1,234,567"] * 9, None), (["1,5"] + ["1.234.567"] * 9, ",")],
-)
-def test_thousands_marks_that_speak_of_the_decimal_mark(cells, mark):
-    assert table_decimal([pa.chunked_array([cells])]) == mark
 
 
 @pytest.mark.parametrize(
@@ -140,62 +108,6 @@ def test_years_of_four_digits_are_what_they_say_from_100_on():
     expected = [dt.datetime.fromisoformat(cell) - dt.datetime(1970, 1, 1) for cell in cells]
     assert known.all()
     assert micros.tolist() == [span // dt.timedelta(microseconds=1) for span in expected]
-
-
-def test_named_parts_of_cells():
-    parts, good = fields(pa.array(["12:30", "x", None]), r"^(?P<H>[0-9]+):(?P<M>[0-9]+)$")
-    assert good.tolist() == [True, False, False]
-    assert {name: part.to_pylist() for name, part in parts.items()} == {
-        "H": ["12", "", ""], "M": ["30", "", ""]
-    }  # fmt: skip
-    assert integer(parts["H"]).tolist() == [12, 0, 0]
-    assert integer(parts["M"], default=7).tolist() == [30, 7, 7]
-    np.testing.assert_allclose(fraction(pa.array(["5", "", "125"])), [0.5, 0.0, 0.125])
-    assert matches("a", pa.array(["ab", None, "b"])).tolist() == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("hour", "half", "expected"),
-    [("12", "am", 0), ("12", "PM", 12), ("1", "p.m.", 13), ("11", "a", 11), ("13", "pm", 13),
-     ("12", "", 12), ("0", "", 0), ("11", "pm", 23)],
-)  # fmt: skip
-def test_hours_of_half_a_day(hour, half, expected):
-    parts = {"H": pa.array([hour]), "p": pa.array([half])}
-    assert hours_of(parts).tolist() == [expected]
-    assert hours_of({"H": pa.array([hour])}).tolist() == [int(hour)]
-
-
-@pytest.mark.parametrize(
-    ("n_plain", "n_sure", "n_more", "mark"),
-    [(900, 100, 0, ","), (901, 99, 0, None), (900, 100, 50, ","), (1000, 0, 500, None)],
-)
-def test_the_decimal_mark_is_looked_for_in_a_thousand_cells(n_plain, n_sure, n_more, mark):
-    """A tenth of them must leave no doubt."""
-    last = "1" if n_sure else "1,5"
-    cells = ["1"] * n_plain + ["1,5"] * n_sure + [last] * n_more
-    assert table_decimal([pa.chunked_array([cells])]) == mark
-
-
-def test_formats_of_dates_have_at_most_sixty_letters():
-    assert is_form("date", "%d" * 30)
-    assert not is_form("date", "%d" * 30 + "-")
-
-
-@pytest.mark.parametrize(
-    ("cells", "kind"),
-    [
-        (["true", "TRUE", None], "bool"), (["false"], "bool"), (["maybe", "true"], "string"),
-        (["true", "false", "maybe"], "string"), (["1", "true", "false"], "string"),
-        ([None, "x"], "string"),
-        (["1", None, "2"], "int64"), (["1", "x"], "string"), (["1e3", "2"], "double"),
-        (["2024-01-31", "x"], "string"), (["2024-01-31", "2024-02-30"], "string"),
-        (["1"] * 120 + ["2.5"], "double"), (["0"], "int64"), (["00"], "string"),
-    ],
-)  # fmt: skip
-def test_text_becomes_what_every_cell_of_it_is(cells, kind):
-    found = as_typed(pa.chunked_array([pa.array(cells, pa.string())]))
-    assert str(found.type) == kind
-    assert found.null_count == cells.count(None)
 
 
 @pytest.fixture
@@ -458,13 +370,6 @@ def test_text_whose_cells_are_all_of_one_type(cells, kind, values):
     found = as_typed(pa.chunked_array([pa.array(cells, pa.string())]))
     assert str(found.type) == kind
     assert found.to_pylist() == values
-
-
-def test_nothing_here_has_many_spellings():
-    cells = [" ", "NA", "null", "#N/A", "-", "0", " nan ", " x y "]
-    assert tidy(pa.array(cells)).to_pylist() == [None] * 4 + ["-", "0", None, "x y"]
-    view = pa.array(["a", "NA"], pa.string_view())
-    assert tidy(view).to_pylist() == ["a", None]
 
 
 def test_forms_that_a_model_may_name():

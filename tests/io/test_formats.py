@@ -152,24 +152,6 @@ def file(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(("blanks", "page"), [(195, True), (196, False)])
-def test_a_web_page_is_known_by_its_first_200_bytes(file, blanks, page):
-    path = file(b" " * blanks + b"<html>\n1\n")
-    if page:
-        with pytest.raises(InputError, match="a web page or XML"):
-            find_source(path)
-    else:
-        assert find_source(path).kind == "csv"
-
-
-def test_zeros_are_counted_in_the_first_thousand_bytes(file):
-    source = find_source(file(b"a" * 700 + b"\0" * 400))
-    assert source.encoding(source.head()) == "utf8"
-    source = find_source(file(b"a" * 699 + b"\0" * 400))
-    with pytest.raises(InputError, match="UTF-16 text without a mark"):
-        source.encoding(source.head())
-
-
 def test_a_delimiter_is_one_character(file):
     path = file("a;b\n1;2\n")
     assert CsvReader(find_source(path, ReadOptions(delimiter=";"))).schema().names == ["a", "b"]
@@ -183,13 +165,6 @@ def test_a_delimiter_is_one_character(file):
 def piped(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     return spooled("-")
-
-
-@pytest.mark.parametrize(("blanks", "kind"), [(511, "jsonl"), (512, "csv")])
-def test_what_is_piped_is_known_by_its_first_512_bytes(monkeypatch, blanks, kind):
-    with piped(monkeypatch, b" " * blanks + b'{"a": 1}\n') as (path, options):
-        assert (options.format, options.name) == (kind, "standard input")
-        assert path.stat().st_size == blanks + 9
 
 
 def test_what_does_not_end_is_not_copied_until_the_disk_is_full(monkeypatch, tmp_path):
@@ -250,15 +225,6 @@ def test_a_file_name_need_not_be_text(tmp_path):
     except OSError:
         pytest.skip("a file system of UTF-8 names only")
     assert read_table(tmp_path / name).to_pydict() == {"a": [1]}
-
-
-def test_a_pipe_keeps_the_name_that_was_given(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"a\n1\n",))
-    writer.start()
-    with spooled(tmp_path / "pipe", ReadOptions(name="mine")) as (_, options):
-        assert (options.name, options.format) == ("mine", "csv")
-    writer.join()
 
 
 def test_a_slow_writer_is_waited_for(tmp_path):
@@ -339,26 +305,3 @@ def test_what_the_system_says_of_a_file_that_is_there_is_handed_on(tmp_path):
     path.unlink()
     with pytest.raises(InputError, match="cannot be read"), told(source_at(path)):
         raise FileNotFoundError(errno.ENOENT, "gone")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("t.dat", b"PAR1", r"is a Parquet file; name it with the ending \.parquet\."),
-        ("t.dat", b"%PDF", r"is a PDF\."), ("t.dat", b"a,b", "'.dat' is not an ending that"),
-        ("t", b"a,b", "has no ending that names a format"),
-        ("t.csv", b"\x1f\x8b", "cannot be read as CSV"),
-        ("t.csv.gz", b"a,b\n1,2\n", "named as compressed by gzip, but it is not"),
-        ("t.csv", b"  <!DOCTYPE html>", "it is a web page or XML"),
-        ("t.csv", b" " * 190 + b"<html>", "it is a web page or XML"),
-        ("t.parquet", b"%PDF", r"named as Parquet, but it is a PDF\?"),
-        ("t.parquet", b"a,b\n", "but its content is not; is it CSV under a wrong name"),
-        ("t.xlsx", b"a,b\n", "named as Excel, but its content is not"),
-        ("t.csv", b"", "is empty"),
-    ],
-)  # fmt: skip
-def test_a_file_that_is_not_what_it_says(tmp_path, name, content, message):
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        find_source(path)

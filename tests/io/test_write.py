@@ -202,23 +202,6 @@ def test_where_nothing_can_be_written(tmp_path):
         assert check_writable(tmp_path / good) == tmp_path / good
 
 
-def test_files_get_their_names_together_or_not_at_all(tmp_path):
-    one, two = tmp_path / "a", tmp_path / "b"
-    one.write_text("old")
-
-    def refuse():
-        raise ValueError("changed meanwhile")
-
-    with pytest.raises(ValueError, match="changed"), written_together([one, two], refuse) as made:
-        made[0].write(b"new")
-    assert (one.read_text(), two.exists()) == ("old", False)
-    with written_together([one, two]) as streams:
-        for k, stream in enumerate(streams):
-            stream.write(b"new %d" % k)
-    assert (one.read_text(), two.read_text()) == ("new 0", "new 1")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
-
-
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and forks of POSIX")
 
 
@@ -311,23 +294,6 @@ def test_files_of_threads_are_whole(tmp_path):
         assert len(path.read_bytes()) == 1000
         assert len(set(path.read_bytes())) == 1
     assert leftovers(tmp_path) == []
-
-
-def test_a_full_disk_is_told_truly(tmp_path):
-    (tmp_path / "a").write_text("old")
-    paths = [tmp_path / "a", tmp_path / "b"]
-
-    def write():
-        with written_together(paths) as streams:
-            streams[0].raw.close()
-            os.set_blocking(0, True)
-            streams[1].raw.failure = OSError(28, "No space left on device")
-            raise ValueError("as arrow says it")
-
-    with pytest.raises(OutputError, match=r"No space left .* nothing was replaced, .* unchanged"):
-        write()
-    assert (tmp_path / "a").read_text() == "old"
-    assert not (tmp_path / "b").exists()
 
 
 def test_only_regular_files_are_replaced(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from attack.containers import join, sealed, split
-from attack.models import HOSTILE, bent_model, places
+from attack.models import HOSTILE, places
 from pnuauc import AUCClassifierCV
 from pnuauc.core.basis import IdentityBasis, MultiscaleBasis
 from pnuauc.exceptions import InputError, ModelFileError
@@ -93,14 +93,6 @@ def test_a_long_command_is_cut(tmp_path, model):
     model.card = {"command": "pnuauc fit " + "x.csv " * 10_000}
     save_model(model, tmp_path / "m")
     assert load_model(tmp_path / "m").card["command"].endswith(" ...")
-
-
-def test_at_most_a_hundred_libraries_each_with_a_version(tmp_path, model):
-    names = {f"l{k}": "1" for k in range(100)}
-    assert load_model(stored(model, tmp_path / "m", libraries=names)).threshold == 0.0
-    for wrong in ({**names, "more": "1"}, {"l": 1}, {"l": "1", "m": None}):
-        with pytest.raises(ModelFileError, match="libraries"):
-            load_model(stored(model, tmp_path / "m", libraries=wrong))
 
 
 def fitted(table, label, **settings):
@@ -384,14 +376,6 @@ def test_any_value_in_any_place(tmp_path, model_bytes, payments):
         for value in HOSTILE[:: 1 if place[0] != "card" else 5]:
             path.write_bytes(rewritten(model_bytes, bend(place, value)))
             valid_or_told(path, payments)
-
-
-def test_bent_files(tmp_path, model_bytes, payments):
-    """A seeded share of ``make attack``."""
-    path = tmp_path / "bent.pnuauc"
-    for seed in range(400):
-        path.write_bytes(bent_model(model_bytes, np.random.default_rng(seed)))
-        valid_or_told(path, payments)
 
 
 def test_only_regular_files_are_opened(tmp_path):

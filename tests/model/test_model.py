@@ -140,23 +140,9 @@ def test_reasons_in_words():
     assert [cell_text(v) for v in (None, 1 / 3, 7, "x")] == ["", "0.333333", "7", "x"]
 
 
-def test_linear_scorers_keep_the_order_of_their_columns():
-    scorer = LinearScorer(IdentityBasis.from_parts(3), np.array([1.0, 10.0, 100.0]))
-    again = read_scorer(Parts(scorer.spec(), scorer.arrays()), {"kernels": 3})
-    assert again.score(np.eye(3)).tolist() == [1.0, 10.0, 100.0]
-
-
 def test_a_basis_of_ones_own_cannot_be_stored():
     with pytest.raises(InputError, match="PolynomialFeatures cannot be stored"):
         LinearScorer(PolynomialFeatures(1), np.ones(2))
-
-
-def test_sparse_centres_may_leave_the_last_columns_empty():
-    spec = {"kind": "linear", "basis": "linear", "centers": "sparse"}
-    arrays = {"coef": np.array([2.0]), "centers_data": np.array([3.0]),
-              "centers_indptr": np.array([0, 1]), "centers_indices": np.array([1])}  # fmt: skip
-    made = read_scorer(Parts(spec, arrays), {"kernels": 5})
-    assert made.basis.centers_.shape == (1, 5)
 
 
 class Ranker_io_rare:
@@ -171,19 +157,6 @@ def test_a_ranker_with_a_scorer_of_its_own_keeps_it():
 
 
 RNG_io_stored = np.random.default_rng(17)
-
-
-@pytest.mark.parametrize(("width", "good"), [(1.2e-150, True), (9e149, True), (1.2e150, False)])
-def test_widths_between_their_bounds(width, good):
-    spec = {"kind": "linear", "basis": "gaussian", "centers": "dense"}
-    parts = Parts(
-        spec, {"coef": np.ones(1), "centers": np.zeros((1, 1)), "widths": np.array([width])}
-    )
-    if good:
-        assert read_scorer(parts, {"kernels": 1}).score(np.zeros((1, 1))).tolist() == [1.0]
-    else:
-        with pytest.raises(ModelFileError, match="too large to compute with"):
-            read_scorer(parts, {"kernels": 1})
 
 
 class Ranker_io_stored:
