@@ -236,15 +236,9 @@ _FALSE = {"false", "no", "n", "f", "off", "0", "0.0"}
 class Reading:
     """How a column of text is to be read.
 
-    Attributes
-    ----------
-    kind, form : str
-    odd : str or None
-        A cell that is not written so; such cells count as missing.
-    share : float
-        Share of the cells that are written so.
-    remark : str or None
-        What to report of it: None where no other reading is likely.
+    odd : a cell that is not written so; such cells count as missing
+    share : of the cells that are written so
+    remark : what to report of it; None where no other reading is likely
     """
 
     kind: str
@@ -287,11 +281,8 @@ def tidy(values: Any) -> Any:
 def recognise(
     values: Any, *, decimal: str | None = None, date_format: str | None = None, name: str = ""
 ) -> Reading | None:
-    """The form of nearly all cells, or None: then they are categories, names or free text.
+    """The form of nearly all cells of tidy text; None: they are categories, names or free text.
 
-    Parameters
-    ----------
-    values : arrow text, tidy
     decimal : "." or "," where it is known
     date_format : "day-first", "month-first" or a strptime format where it is known
     name : of the column, for the question whether 01/02/2024 is in January or February

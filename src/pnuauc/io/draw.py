@@ -224,14 +224,9 @@ _EXAMPLE = -2
 class RowKeys:
     """Keys of a batch's rows: of the columns that name them, or of all that is known of them.
 
-    Attributes
-    ----------
-    columns : names of id columns, or of the feature columns where there are none; sorted, as
-        folders and frames order them differently
-    seed : int
-        Chooses which keys are small and which fold a key falls in.
-    named : bool
-        Whether the columns are ids: rows of one id differ, and all of them belong together.
+    columns : ids, or all features where there are none; sorted, as frames order them differently
+    seed : chooses which keys are small and which fold a key falls in
+    named : whether the columns are ids: rows of one id differ, and all of them belong together
     """
 
     columns: tuple[str, ...]
@@ -247,20 +242,12 @@ class RowKeys:
 class Drawn:
     """Labelled rows and a draw of the unlabelled ones, in the order of their keys.
 
-    Attributes
-    ----------
-    table : pyarrow.Table, n rows
-    codes : ndarray of int8, shape (n,)
-        Roles as in :class:`pnuauc.labels.Roles`.
-    key, order, content : ndarray of uint64, shape (n,)
-        Key, place in the draw (the key, but for copies of a row that occurs very often), and a
-        hash of the whole row that settles ties between equal places.
-    part, row : ndarray of int64, shape (n,)
-        Number of the file, and of the row in it, from 0.
-    spans : dict of column name -> (smallest, largest)
-        Of columns that hold whole numbers in every row that was looked at, drawn or not.
-    often : KeyCounts
-        Of unlabelled rows: while these are looked for, of the commonest; then of these.
+    table, codes : n rows and their roles, as in :class:`pnuauc.labels.Roles`
+    key, order, content : key, place in the draw (the key, but for copies of a row that occurs very
+        often), and a hash of the whole row that settles ties between equal places; shape (n,)
+    part, row : number of the file, and of the row in it, from 0; shape (n,)
+    spans : (smallest, largest) by name of columns that hold whole numbers in every row looked at
+    often : of unlabelled rows: while these are looked for, of the commonest; then of these
     """
 
     table: Any
@@ -317,14 +304,10 @@ def draw_rows(
 ) -> Drawn:
     """All labelled rows and ``at_most`` unlabelled ones, in the order of their keys.
 
-    Parameters
-    ----------
-    source : Source
-        All of its columns are kept.
-    codes : callable(table) -> roles of the rows, shape (n,); shipped to where the batches are
-    n_unlabeled : int
-        Unlabelled rows of the source, as counted before; no key far above the wanted share of
-        them is kept on the way, so that little is moved and merged.
+    source : of which all columns are kept
+    codes : roles of a table's rows, shape (n,); shipped to where the batches are
+    n_unlabeled : of the source, as counted before; no key far above the wanted share of them is
+        kept on the way, so that little is moved and merged
     """
     at_most = min(at_most, n_unlabeled)
     share = min(1.0, _SLACK * (at_most + 100) / max(n_unlabeled, 1))
@@ -441,15 +424,10 @@ class Encoded:
 class AllUnlabeled:
     """The unlabelled rows of a source; those in memory are a draw (:func:`draw_rows`).
 
-    Attributes
-    ----------
-    source : Source, with the columns that are needed and no others
-    read : callable(Batch) -> (X, weight or None), all rows of the batch
-    codes : callable(table) -> roles of the rows, shape (n,)
-    keys : RowKeys
-    drawn : ndarray of uint64
-        ``Drawn.key`` of the unlabelled rows in memory.
-    views : callables that X goes through, in turn
+    source : with the columns that are needed and no others
+    codes : roles of a table's rows, shape (n,)
+    drawn : ``Drawn.key`` of the unlabelled rows in memory
+    views : what X goes through, in turn
     """
 
     source: Source

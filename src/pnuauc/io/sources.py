@@ -43,16 +43,10 @@ _Result = TypeVar("_Result")
 class Batch:
     """Some neighbouring rows of a table.
 
-    Attributes
-    ----------
-    table : pyarrow.RecordBatch or pyarrow.Table
-        In the types of :attr:`Source.schema`.
-    name : str
-        What messages call the file (or partition) that the rows come from.
-    first_row : int
-        Rows of that file before these.
-    part : int
-        Number of that file; rows of a source are in the order (part, row).
+    table : record batch or table, in the types of :attr:`Source.schema`
+    name : what messages call the file (or partition) that the rows come from
+    first_row : rows of that file before these
+    part : number of that file; rows of a source are in the order (part, row)
     """
 
     table: Any
@@ -136,12 +130,8 @@ class MemorySource(LocalSource):
 class SourceRows:
     """The rows of one role that live in a source: a visitor as :mod:`pnuauc.core.rows` knows it.
 
-    Parameters
-    ----------
-    source : Source
-    read : callable(Batch) -> iterable of Block
-        The rows of the role in a batch, shape (n, d), with their folds; blocks do not know how
-        many rows of the role come before them (``start`` is 0).
+    read : the rows of the role in a batch as blocks, with their folds; blocks do not know how many
+        rows of the role come before them (``start`` is 0)
     """
 
     def __init__(self, source: Source, read: Callable[[Batch], Iterable[Block]]) -> None:
@@ -188,13 +178,7 @@ def _merged_blocks(
 
 
 def _settled_schema(schemas: Sequence[tuple[str, Any]], partitions: Mapping[str, Any]) -> Any:
-    """The schema that all files fit.
-
-    Parameters
-    ----------
-    schemas : (name of the file, its schema), in order
-    partitions : columns that folders name, with their types
-    """
+    """The schema that all files, by name and in order, fit; partitions are named by folders."""
     first_name, first = schemas[0]
     kinds = dict(zip(first.names, first.types, strict=True))
     for name, schema in schemas[1:]:
@@ -234,18 +218,12 @@ _IN_FOLDERS = {"csv", "tsv", "parquet", "arrow", "jsonl"}
 
 @dataclass
 class TableFile:
-    """One file of a table.
+    """One file of a table, or of Parquet some of its row groups.
 
-    Attributes
-    ----------
-    path : Path
-    values : dict of column name -> text, from folders named column=value
-    n_rows : int or None
-        As counted in the first visit.
+    values : text by column, from folders named column=value
+    n_rows : as the file says, or as counted in the first visit
     stamp : (size, time of the last change), by which changes are noticed
-    row_groups : numbers of the row groups that belong here, of Parquet; None: all
-    first_row : int
-        Rows of the file before these.
+    first_row : rows of the file before these
     """
 
     path: Path
@@ -384,13 +362,7 @@ def _partition_values(path: Path) -> dict[str, str | None]:
 class FileSource(LocalSource):
     """A table in files; one file at a time is open, a few batches are held.
 
-    Attributes
-    ----------
-    files : list of TableFile
-    schema : pyarrow.Schema
-        Types that the columns of all files fit; made by :meth:`open`.
-    name : str
-        What messages call the table.
+    ``schema`` holds types that the columns of all files fit; ``name`` is for messages.
     """
 
     files: list[TableFile]
