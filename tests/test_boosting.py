@@ -34,9 +34,10 @@ Y_NAN = np.where(Y_VALID < 0, np.nan, Y_VALID)
 # The estimator.
 
 
+@pytest.mark.parametrize("digits", [0, 1, 9], ids=["tied", "some tied", "distinct"])
 @pytest.mark.parametrize("method", ["pn", "pu", "nu", "pu_raw", "nu_raw"])
-def test_single_estimates_are_those_of_auc_estimate(method):
-    scores = X_VALID @ np.ones(5)
+def test_single_estimates_are_those_of_auc_estimate(method, digits):
+    scores = np.round(X_VALID @ np.ones(5), digits)
     metric = AUCMetric(Y_VALID, PRIOR, method)
     assert metric.name == f"auc_{method}"
     assert metric(scores) == pytest.approx(auc_estimate(Y_VALID, scores, PRIOR, method).unbiased)

@@ -31,7 +31,6 @@ from pnuauc.core.ranks import (
     SINGLES,
     ScoreCounts,
     check_scores,
-    moments_of,
     pairs_won,
     raw_to_auc,
 )
@@ -73,19 +72,23 @@ class _Estimator:
 
     def value(self, scores: ArrayLike) -> float:
         used = self.weights != 0.0
-        if not used[1:].any():  # PN: the unlabelled rows need not be counted
-            values = check_scores(scores, len(self.roles))
-            return pairs_won(*(values[rows] for rows in self.labeled))
-        raw = moments_of(self.counts(scores, self.stop)).raw
-        return float(self.weights[used] @ raw[used] - self.offset)
+        order, ends = self.by_role
+        roles = np.split(check_scores(scores, len(self.roles))[order], ends)
+        for values in roles:
+            values.sort()
+        pairs = ((0, 1), (0, 2), (2, 1))  # winners and losers of PN, PU, NU
+        raw = [pairs_won(roles[a], roles[b]) for a, b in np.array(pairs)[used]]
+        return float(self.weights[used] @ raw - self.offset)
 
     @cached_property
-    def labeled(self) -> tuple[Indices, Indices]:
-        """Row numbers of the positives and of the negatives that stopping sees."""
-        if self.stop is None:
-            return self.roles.positive, self.roles.negative
-        part = self.roles.take(self.stop)
-        return self.stop[part.positive], self.stop[part.negative]
+    def by_role(self) -> tuple[Indices, Indices]:
+        """Rows of P, N and, where they count, of U that stopping sees; where each role ends."""
+        part = self.roles if self.stop is None else self.roles.take(self.stop)
+        rows = [part.positive, part.negative]
+        if self.weights[1:].any():
+            rows.append(part.unlabeled)
+        order = np.concatenate(rows)
+        return order if self.stop is None else self.stop[order], np.cumsum([len(r) for r in rows])
 
 
 def _fix(

@@ -279,12 +279,17 @@ def pair_means(roles: Sequence[Counts], projected: Sequence[Floats]) -> Floats:
 
 
 def pairs_won(winner: Floats, loser: Floats) -> float:
-    """Share of pairs (w, l) with w > l, ties one half; only the smaller sample need be sorted."""
+    """Share of pairs (w, l) with w > l, ties one half, of two sorted samples."""
     few, many = sorted((winner, loser), key=len)
-    anchors, times = np.unique(few, return_counts=True)
-    cells = count_cells(many, anchors)
-    below = float(times @ (np.cumsum(cells) - 0.5 * cells)[1::2]) / (len(few) * len(many))
-    return below if few is winner else 1.0 - below
+    first = np.flatnonzero(np.append(True, few[1:] != few[:-1]))
+    anchors, times = few[first], np.diff(first, append=len(few))
+    below = np.searchsorted(many, anchors)
+    twice = 2 * int(times @ below)
+    tied = many[np.minimum(below, len(many) - 1)] == anchors  # only these are searched again
+    upto = np.searchsorted(many, anchors[tied], side="right")
+    twice += int(times[tied] @ (upto - below[tied]))
+    share = twice / (2 * len(few) * len(many))
+    return share if few is winner else 1.0 - share
 
 
 def moments_of(counts: ScoreCounts) -> PairShares:
