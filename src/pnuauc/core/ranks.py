@@ -26,6 +26,7 @@ from pnuauc.labels import UNLABELED, Roles, read_roles
 
 __all__ = [
     "SINGLES",
+    "USES",
     "PairShares",
     "ScoreCounts",
     "alikeness",
@@ -224,6 +225,8 @@ def count_cells(values: Floats, anchors: Floats) -> Counts:
 
 
 SINGLES = ("pn", "pu", "nu")
+#: Which of them rows of P, of N and of U take part in.
+USES = ([0, 1], [0, 2], [1, 2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,24 +257,19 @@ def placements(role: Counts) -> Floats:
 def projections(
     positive: Counts, negative: Counts, unlabeled: Counts
 ) -> tuple[Floats, Floats, Floats]:
-    """Of the raw (PN, PU, NU) on one row of P, of N and of U, by cell: each (3, ..., 2K + 1).
+    """Of the raw pair means on one row of P (PN, PU), of N (PN, NU) and of U (PU, NU), by cell.
 
-    A positive wins with F, others lose 1 - F.
+    Each of shape (2, ..., 2K + 1). A positive wins with F, others lose 1 - F.
     """
     f_p, f_n, f_u = (placements(role) for role in (positive, negative, unlabeled))
-    zero = np.zeros_like(f_p)
-    return (
-        np.stack([f_n, f_u, zero]),
-        np.stack([1.0 - f_p, zero, 1.0 - f_u]),
-        np.stack([zero, 1.0 - f_p, f_n]),
-    )
+    return np.stack([f_n, f_u]), np.stack([1.0 - f_p, 1.0 - f_u]), np.stack([1.0 - f_p, f_n])
 
 
 def pair_means(roles: Sequence[Counts], projected: Sequence[Floats]) -> Floats:
     """Raw means over pairs (P, N), (P, U), (U, N), shape (3, ...); NaN where a role has no rows."""
     n = [np.asarray(role.sum(axis=-1), dtype=np.float64) for role in roles]
     means = []
-    for k, (winner, loser) in enumerate(((0, 1), (0, 2), (2, 1))):
+    for winner, loser, k in ((0, 1, 0), (0, 2, 1), (2, 1, 1)):
         won = (roles[winner] * projected[winner][k]).sum(axis=-1)
         some = (n[winner] > 0) & (n[loser] > 0)
         means.append(np.divide(won, n[winner], out=np.full_like(won, np.nan), where=some))
@@ -296,21 +294,21 @@ def moments_of(counts: ScoreCounts) -> PairShares:
     """All first and second moments of the three estimates, O(K)."""
     roles = (counts.positive, counts.negative, counts.unlabeled)
     projected = projections(*roles)
-    raw, uses = pair_means(roles, projected), ([0, 1], [0, 2], [1, 2])
-    by_role = np.stack(
-        [_covariance(c, x, raw, k) for c, x, k in zip(roles, projected, uses, strict=True)]
-    )
+    raw = pair_means(roles, projected)
+    by_role = np.zeros((3, 3, 3))
+    for r, (counted, x, used) in enumerate(zip(roles, projected, USES, strict=True)):
+        by_role[r][np.ix_(used, used)] = _covariance(counted, x, raw[used])
     return PairShares(raw, by_role, (counts.n_positive, counts.n_negative, counts.n_unlabeled))
 
 
-def role_covariance(role: Counts, projections: Floats) -> Floats:
-    """Covariance of the mean projections over one role's n >= 2 rows, shape (3, 3)."""
+def role_covariance(role: Counts, projected: Floats) -> Floats:
+    """Covariance of the mean projections over one role's n >= 2 rows: (k, 2K + 1) -> (k, k)."""
     n = n_rows(role)
-    centered = projections - ((projections @ role) / n)[:, None]
+    centered = projected - ((projected @ role) / n)[:, None]
     return np.asarray((centered * role) @ centered.T / (n - 1) / n)
 
 
-def _covariance(role: Counts, projections: Floats, raw: Floats, used: list[int]) -> Floats:
+def _covariance(role: Counts, projected: Floats, raw: Floats) -> Floats:
     """As :func:`role_covariance`, for any number of rows.
 
     A role of one row shows no spread; A (1 - A), the largest variance a placement with mean A can
@@ -318,10 +316,8 @@ def _covariance(role: Counts, projections: Floats, raw: Floats, used: list[int])
     """
     n = n_rows(role)
     if n >= 2:
-        return role_covariance(role, projections)
-    spread = np.zeros(3)
-    if n == 1:
-        spread[used] = np.sqrt(np.clip(np.nan_to_num(raw * (1.0 - raw)), 0.0, None))[used]
+        return role_covariance(role, projected)
+    spread = np.sqrt(np.clip(np.nan_to_num(raw * (1.0 - raw)), 0.0, None)) * (n == 1)
     return np.outer(spread, spread)
 
 
