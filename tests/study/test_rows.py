@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import datetime as dt
 import decimal
 import warnings
 from types import SimpleNamespace
@@ -14,18 +13,12 @@ import pytest
 from scipy import sparse
 
 from pnuauc._utils.label_values import RoleCounts
-from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import InputError, LabelReadingWarning
-from pnuauc.io.draw import RowKeys
 from pnuauc.io.sources import MemorySource
-from pnuauc.labels import read_roles
 from pnuauc.study import (
     ColumnRoles,
     LabelCodes,
     evaluate_table,
-)
-from pnuauc.study import (
-    everywhere as _reference,
 )
 from pnuauc.study import (
     rows as _rows,
@@ -38,10 +31,8 @@ from pnuauc.study.rows import (
     label_values,
     read_labels,
     read_source_labels,
-    read_values,
     study_rows,
 )
-from tests.conftest import Scored
 
 
 def labelled(values):
@@ -71,12 +62,6 @@ def test_a_named_label_that_does_not_occur():
         read_labels(few, "y", LabelCodes(positive=["A"], negative=["b"]))
     with pytest.raises(InputError, match=r"'a', 'b', 'c', 'd', 'e', \.\.\.\.$"):
         read_labels(many, "y", LabelCodes(positive=["x"], negative=["b"]))
-
-
-def rows(n_negative, seed=0):
-    X, y = make_twonorm(3000, random_state=seed)
-    s = sample_pnu(X, y, 40, n_negative, 300, 0.2, seed)
-    return s.X, read_roles(s.y, unlabeled_label=-1)
 
 
 def test_evaluate_reads_codes_and_several_columns():
@@ -197,41 +182,6 @@ def test_ids_name_the_file_where_there_are_several():
     assert _rows.ids_of(own, ["file"], part, two).to_pydict() == {"file": ["a", "b"]}
 
 
-@pytest.mark.parametrize(("n", "dots"), [(1, False), (10, False), (11, True)])
-def test_columns_that_there_are(n, dots):
-    table = pa.table({f"c{k}": [1] for k in range(n)})
-    with pytest.raises(InputError, match="There is no column 'y'") as caught:
-        label_values(table, "y")
-    told = str(caught.value)
-    assert ("..." in told) is dots
-    assert f"'c{min(n, 10) - 1}'" in told
-    assert "'c10'" not in told
-    assert ("delimiter" in told) is (n == 1)
-    assert caught.value.about == ("delimiter" if n == 1 else None)
-
-
-def test_labels_of_a_type_that_cannot_be_labels():
-    days = pa.table({"y": [dt.date(2024, 1, 1)], "l": [[1]]})
-    for name in ("y", "l"):
-        with pytest.raises(InputError, match=f"Label column '{name}' holds"):
-            label_values(days, name)
-    money = pa.table({"y": [decimal.Decimal("1.0"), None]})
-    np.testing.assert_array_equal(label_values(money, "y"), [1.0, np.nan])
-    flags = pa.table({"y": pa.array([True, None])})
-    assert label_values(flags, "y").tolist() == [True, None]
-
-
-@pytest.mark.parametrize(
-    ("counts", "word", "other"),
-    [((3, 0, 9), "positive", "negative"), ((0, 3, 9), "negative", "positive")],
-)
-def test_labels_of_one_class_that_are_too_few_are_named(counts, word, other):
-    with pytest.raises(InputError, match=f"holds 3 {word} rows and no {other} one: with {word}"):
-        check_enough(RoleCounts(*counts), "y")
-    with pytest.raises(InputError, match=f"holds 1 {word} row and"):
-        check_enough(RoleCounts(*(min(n, 1) for n in counts[:2]), 9), "y")
-
-
 def test_what_is_said_of_columns_reaches_the_encoder():
     roles = ColumnRoles("y", categorical=("k",), decimal=",", date_format={"d": "day-first"})
     encoder = roles.encoder()
@@ -244,46 +194,6 @@ def test_what_is_said_of_columns_reaches_the_encoder():
     assert [(c.name, c.kind, c.form) for c in columns] == [
         ("k", "category", ""), ("p", "number", "n,."), ("d", "date", "dmy")
     ]  # fmt: skip
-
-
-def test_a_value_that_came_after_counting_is_refused():
-    source = MemorySource(pa.table({"y": [1, 0, None, 1]}))
-    reader, counts = read_source_labels(source, "y", LabelCodes())
-    assert counts.counts == (2, 1, 1)
-    assert reader(pa.table({"y": [0, None, 1]})).tolist() == [0, -1, 1]
-    with pytest.raises(InputError, match="was not there when labels were counted"):
-        reader(pa.table({"y": [0, 2]}))
-
-
-N_P, N_N, N_U = 12, 15, 200
-
-
-N = N_P + N_N + N_U
-
-
-class Weighted:
-    """A refit whose scores are a weighted sum of the columns."""
-
-    def __init__(self, weights):
-        self.weights = np.asarray(weights)
-
-    def decision_function(self, X):
-        return X @ self.weights
-
-
-@pytest.fixture
-def whole():
-    rng = np.random.default_rng(0)
-    labels = [1] * N_P + [0] * N_N + [None] * N_U
-    order = rng.permutation(N)
-    return pa.table(
-        {
-            "a": rng.normal(size=N).round(1),
-            "b": rng.normal(size=N),
-            "id": [f"r{k}" for k in range(N)],
-            "y": pa.array([labels[k] for k in order], pa.int8()),
-        }
-    )
 
 
 def in_batches(values, kind=None, batch_rows=3):
@@ -361,18 +271,6 @@ def test_a_label_is_named_alone_or_in_a_list(given):
         read_labels(table, "y", LabelCodes("best", "bad"))
 
 
-@pytest.mark.parametrize(("n", "dots"), [(4, False), (5, False), (6, True)])
-def test_values_that_occur_are_listed_up_to_five_and_missing_ones_are_none(n, dots):
-    words = [f"w{k}" for k in range(n)]
-    values = np.array([None, *words, float("nan")], dtype=object)
-    codes = {"positive_label": "zzzz", "negative_label": None, "unlabeled_label": None}
-    with pytest.raises(InputError) as caught:
-        read_values(values, "y", codes)
-    listed = ", ".join(map(repr, words[:5])) + (", ..." if dots else "")
-    assert str(caught.value).endswith(f"named as positive; it holds {listed}.")
-    assert caught.value.about == "labels"
-
-
 def test_labels_that_cannot_be_read_say_what_would_help():
     """What is to be changed is that of the reason, if it has one."""
     for values, about in (([1, 2, 3, 4], "labels"), (["a", "b"], None)):
@@ -445,53 +343,6 @@ def test_words_of_a_label_column_are_words():
     many = pa.table({f"c{k}": [1] for k in range(11)})
     with pytest.raises(InputError, match=r"'c9', \.\.\.\.$"):
         label_values(many, "y")
-
-
-@pytest.mark.parametrize(
-    ("n_ones", "n_zeros", "asked"), [(9, 41, True), (8, 41, False), (10, 40, False)]
-)
-def test_zeros_are_asked_about_from_fifty_rows_and_four_fifths_on(n_ones, n_zeros, asked):
-    table = pa.table({"y": [1] * n_ones + [0] * n_zeros})
-    if asked:
-        with pytest.warns(LabelReadingWarning, match="9 are 1 and 41 are 0"):
-            read_labels(table, "y", LabelCodes())
-    else:
-        assert read_labels(table, "y", LabelCodes()).announcement is None
-
-
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.6, 0.95])
-def test_threshold_and_quantiles_of_a_few_rows_by_hand(monkeypatch, share):
-    """Eight scores, all of them drawn: half way between neighbours stand whole rows.
-
-    The last two share a cell, as no point is asked for between them.
-    """
-    u = np.array([0.0, 1.0, 3.0, 4.0, 8.0, 9.0, 11.0, 16.0])
-    table = pa.table({"s": np.r_[50.0, u[::-1], -50.0], "i": list("abcdefghij"),
-                      "y": pa.array([1, *[None] * 8, 0], pa.int8())})  # fmt: skip
-    source = MemorySource(table, batch_rows=3)
-    reader, _ = read_source_labels(source, "y", LabelCodes())
-    origin = SimpleNamespace(
-        labels=reader, keys=RowKeys(("i",), 0, True), source=source,
-        everything=lambda encoder: SimpleNamespace(source=source),
-    )  # fmt: skip
-    model = Scored()
-    model.encoder, model.threshold = None, 2.5
-    monkeypatch.setattr(_reference, "replace", lambda thing, **new: _with(thing, new))
-    leaders = _reference.place_among_all(model, origin, u, share, 3, ["i"])
-    points = [0.0, 0.5, 2.0, 3.5, 6.0, 8.5, 10.0, 16.0]
-    below = [0, 1 / 8, 2 / 8, 3 / 8, 4 / 8, 5 / 8, 6 / 8, 1]
-    step = np.interp(1 - share, below, points)
-    assert model.threshold == pytest.approx(2.5 + step)
-    expected = np.interp(np.linspace(0, 1, len(model.quantiles)), below, points) - step
-    np.testing.assert_allclose(model.quantiles, expected)
-    np.testing.assert_allclose(leaders.score, np.array([16.0, 11.0, 9.0]) - step)
-    assert leaders.table.column("i").to_pylist() == ["b", "c", "d"]
-
-
-def _with(thing, new):
-    for name, value in new.items():
-        object.__setattr__(thing, name, value)
-    return thing
 
 
 def numbered(n_u):

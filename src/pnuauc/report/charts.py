@@ -18,7 +18,6 @@ __all__ = [
     "importance_chart",
     "posterior_chart",
     "roc_chart",
-    "selection_chart",
 ]
 
 _WIDTH, _HEIGHT = 460, 330
@@ -28,7 +27,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 24, 12, 48
 def all_charts(found: Findings) -> dict[str, str | None]:
     """Charts by name; None where there are no findings for one."""
     prior, importance = found.prior, found.importance
-    curves = found.selection.curves or {}
     return {
         "roc": roc_chart(found.roc, found.auc) if found.roc and found.auc else None,
         "scores": histogram_chart(found.scores) if found.scores else None,
@@ -36,7 +34,6 @@ def all_charts(found: Findings) -> dict[str, str | None]:
         "importance": importance_chart(importance.columns)
         if importance and importance.columns
         else None,
-        **{name: selection_chart(name, curves.get(name, [])) for name in _PARAMETERS},
     }
 
 
@@ -47,7 +44,6 @@ class _Axes:
     x: tuple[float, float]
     y: tuple[float, float]
     height: int = _HEIGHT
-    log_x: bool = False
     left: int = _LEFT
     top: int = _TOP
 
@@ -56,10 +52,7 @@ class _Axes:
         return self.height - _BOTTOM
 
     def at_x(self, value: float) -> float:
-        low, high = self.x
-        if self.log_x:
-            value, low, high = np.log10([value, low, high]).tolist()
-        return round(self.left + _share(value, low, high) * (_WIDTH - self.left - _RIGHT), 1)
+        return round(self.left + _share(value, *self.x) * (_WIDTH - self.left - _RIGHT), 1)
 
     def at_y(self, value: float) -> float:
         return round(self.bottom - _share(value, *self.y) * (self.bottom - self.top), 1)
@@ -83,7 +76,7 @@ class _Axes:
     def frame(self, x_label: str, y_label: str, percent: tuple[bool, bool]) -> str:
         right, low = _WIDTH - _RIGHT, self.bottom
         parts = [_line("axis", (self.left, right), (low, low))]
-        for value in _ticks(*self.x, log=self.log_x):
+        for value in _ticks(*self.x):
             parts.append(_text("tick", self.at_x(value), low + 18, _number(value, percent[0])))
         for value in _ticks(*self.y):
             y = self.at_y(value)
@@ -110,13 +103,7 @@ def _text(css: str, x: float, y: float, text: str, anchor: str = "middle") -> st
     return f'<text class="{css}" x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
 
 
-def _ticks(low: float, high: float, log: bool = False) -> list[float]:
-    if log:
-        exponents = range(int(np.ceil(np.log10(low) - 1e-9)), int(np.log10(high) + 1e-9) + 1)
-        powers = [10.0**k for k in exponents]
-        if len(powers) >= 3:
-            return powers[:: -(-len(powers) // 6)]
-        return [float(v) for v in np.geomspace(low, high, 4)]
+def _ticks(low: float, high: float) -> list[float]:
     if high <= low:
         return [low]
     rough = (high - low) / 5
@@ -182,40 +169,6 @@ def histogram_chart(scores: dict[str, list[float]]) -> str:
     names = ", ".join(name for _, name, _ in present)
     description = f"One outline each for {names}."
     return _svg("Distribution of held-out scores", description, body + outlines + legend)
-
-
-_PARAMETERS = {
-    "eta": ("weight of the unlabelled rows (eta)", False),
-    "width": ("width of the Gaussians", True),
-    "alpha": ("ridge (alpha)", True),
-}
-
-
-def selection_chart(name: str, curve: list[dict[str, float]]) -> str | None:
-    """Validation AUC along one parameter, with standard errors; larger dots weigh more."""
-    known = [p for p in curve if p["value"] is not None and p["risk"] is not None]
-    points = [p for p in known if np.isfinite([p["value"], p["risk"]]).all()]
-    if len(points) < 2:
-        return None
-    label, log = _PARAMETERS[name]
-    xs = [p["value"] for p in points]
-    ys = [1 - p["risk"] for p in points]
-    errors = [p.get("std_error") or 0.0 for p in points]
-    ends = [(y - e, y + e) for y, e in zip(ys, errors, strict=True)]
-    low, high = min(a for a, _ in ends), max(b for _, b in ends)
-    pad = max(0.05 * (high - low), 1e-3)
-    extent = (min(xs) / 1.3, max(xs) * 1.3) if log else (min(xs) - 0.06, max(xs) + 0.06)
-    axes = _Axes(extent, (low - pad, high + pad), log_x=log)
-    body = axes.frame(label, "best validation AUC", (False, False))
-    body += f'<path class="line thin" d="{axes.path(xs, ys)}"/>'
-    for point, x, y, (below, above) in zip(points, xs, ys, ends, strict=True):
-        at = axes.at_x(x)
-        body += _line("whisker", (at, at), (axes.at_y(below), axes.at_y(above)))
-        radius = 3 + 9 * np.sqrt(max(point.get("kept") or 0.0, 0.0))
-        body += f'<circle class="dot" cx="{at}" cy="{axes.at_y(y)}" r="{radius:.1f}"/>'
-    best = points[int(np.argmax(ys))]["value"]
-    description = f"Highest at {best:.3g}; bars are one standard error over folds."
-    return _svg(f"Validation AUC by {label}", description, body)
 
 
 def posterior_chart(prior: PriorFinding) -> str:

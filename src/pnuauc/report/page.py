@@ -81,7 +81,6 @@ def to_html(found: Findings) -> str:
             setting=words.setting_words(found.labels.setting),
             effect=words.effect_words(effect) if effect else "",
             percent=words.percent,
-            interval=words.interval,
             groups=words.groups_words(found.groups) if found.groups else "",
             charts=charts.all_charts(found),
         )

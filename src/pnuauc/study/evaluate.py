@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,47 +66,59 @@ def evaluate_table(
     there an assumption carries it. Otherwise the AUC is given for a range of priors.
     """
     source = data if is_source(data) else MemorySource(as_table(data))
+    names = list(dict.fromkeys(scores))
+    if not names:
+        raise InputError("Give one score column, or several to compare.")
     messages: list[str] = []
     with collected(messages):
         reader, roles = read_source_labels(source, label, codes or LabelCodes())
-        names = _names(scores)
-        for name in names:  # says which columns there are, if this is not one
+        for name in (*names, *groups):  # says which columns there are, if this is not one
             label_values(source.schema.empty_table(), name)
         _refuse_seen(source, reader, names)
-        for name in groups:
-            label_values(source.schema.empty_table(), name)
         chosen = source.select(list(dict.fromkeys([label, *names, *groups])))
-        columns = _ScoreColumns(tuple(names), reader)
-        columns.check(chosen)
+        # refuses the first bad cell
+        chosen.reduce(partial(_n_scored, names=names), operator.add, 0)
         keys = RowKeys(tuple(groups[:1]) or tuple(names), named=bool(groups))
         drawn = draw_rows(chosen, keys, reader, PRIOR_ROWS, roles.n_unlabeled)
         rows = Roles(drawn.codes, roles.positive_label, roles.negative_label)
-        values = columns.read(Batch(drawn.table))
+        values = _read_scores(Batch(drawn.table), names)
         known = _known_prior(prior, estimate_prior, values[0], rows, roles.n_unlabeled, level)
         labelled = np.flatnonzero(drawn.codes != UNLABELED)
         known_rows = rows.take(labelled)
+        # one column is counted as two that are alike
+        places = list(itertools.combinations(range(len(names)), 2)) or [(0, 0)]
         pairs = [
-            LabeledPairs(known_rows, (values[i][labelled], values[j][labelled]))
-            for i, j in columns.pairs
+            LabeledPairs(known_rows, (values[i][labelled], values[j][labelled])) for i, j in places
         ]
-        counted = columns.count(chosen, pairs)
+        counted = chosen.reduce(
+            partial(_count, names=names, labels=reader, pairs=pairs, places=places),
+            _add_counts,
+            [pair.count(np.empty(0), np.empty(0)) for pair in pairs],
+        )
         together = groups_of(drawn.table, groups) if groups else None
-        models = {
-            name: _one(
-                roles,
-                columns.counts(pairs, counted, j),
-                known,
-                method,
-                level,
-                _effects(rows, values[j], together),
+
+        def effects(of: Any) -> tuple[float, float, float] | None:
+            return None if together is None else design_effects(rows, of, together)
+
+        models = {}
+        for k, name in enumerate(names):
+            pair, side = next((n, p.index(k)) for n, p in enumerate(places) if k in p)
+            counts = ScoreCounts.from_roles(known_rows, values[k][labelled])
+            counts = replace(counts, unlabeled=counted[pair].cells[side])
+            models[name] = _one(roles, counts, known, method, level, effects(values[k]))
+        results = [
+            compare_counted(
+                pair, cells, known, method, level,
+                design_effects=effects(rankdata(values[i]) - rankdata(values[j])),
             )
-            for j, name in enumerate(names)
-        }
-        effects = [
-            _effects(rows, rankdata(values[i]) - rankdata(values[j]), together)
-            for i, j in columns.pairs
-        ]
-        comparisons = _compare(columns, pairs, counted, known, method, level, effects)
+            for pair, cells, (i, j) in zip(pairs, counted, places, strict=True)
+            if i != j
+        ]  # fmt: skip
+        adjusted = holm([result.p_value for result in results]).tolist()
+    comparisons = [
+        ColumnComparison(**vars(result), a=names[i], b=names[j], p_adjusted=p)
+        for (i, j), result, p in zip(places, results, adjusted, strict=False)
+    ]
     return Evaluation(
         label_findings(roles),
         prior_findings(known, roles),
@@ -117,16 +129,12 @@ def evaluate_table(
     )
 
 
-def _effects(rows: Roles, values: Any, groups: Any) -> tuple[float, float, float] | None:
-    return None if groups is None else design_effects(rows, values, groups)
-
-
 def _refuse_seen(source: Source, labels: LabelReader, names: Sequence[str]) -> None:
     """Refuse a model's score on rows that it was fitted to, as ``pnuauc score`` marked them."""
     if "seen" not in source.schema.names or not {*SCORE_COLUMNS, *CHANCE_COLUMNS} & {*names}:
         return
     marked = source.select([labels.label, "seen"])
-    n = marked.reduce(functools.partial(_count_seen, labels=labels), operator.add, 0)
+    n = marked.reduce(partial(_count_seen, labels=labels), operator.add, 0)
     if n:
         raise InputError(
             f"{n:,} labelled rows were labelled when this model was fitted (column seen): their "
@@ -143,81 +151,45 @@ def _count_seen(batch: Batch, labels: LabelReader) -> int:
     return int((seen & (labels(batch.table) != UNLABELED)).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class _ScoreColumns:
-    """Columns of scores: read, and counted where they are, two by two."""
-
-    names: tuple[str, ...]
-    labels: LabelReader
-
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """Numbers of the columns of every pair; one column counts as two alike."""
-        return list(itertools.combinations(range(len(self.names)), 2)) or [(0, 0)]
-
-    def read(self, batch: Batch) -> list[NDArray[np.float64]]:
-        """Scores of the rows, shape (n,) each."""
-        return [
-            numbers(Column(name, "number", ""), batch.table.column(name), batch.first_row)
-            for name in self.names
-        ]
-
-    def check(self, source: Source) -> None:
-        """Refuse empty cells; the message says how many there are and where the first is."""
-        nothing: dict[str, tuple[int, str]] = {}
-        for name, (n, first) in source.reduce(self._empty, _add_empty, nothing).items():
+def _read_scores(batch: Batch, names: Sequence[str]) -> list[NDArray[np.float64]]:
+    """Scores of the rows, shape (n,) each; empty cells are refused."""
+    found = []
+    for name in names:
+        values = numbers(Column(name, "number", ""), batch.table.column(name), batch.first_row)
+        missing = np.flatnonzero(np.isnan(values))
+        if len(missing):
+            where = "" if batch.name == "table" else f" of '{batch.name}'"
             raise InputError(
-                f"Score column '{name}' has {n} empty cells (first in {first}); score these rows "
-                "or leave them out."
+                f"Score column '{name}' has {len(missing)} empty cells (first in row "
+                f"{batch.first_row + int(missing[0]) + 1}{where}); score these rows or leave them "
+                "out."
             )
-
-    def _empty(self, batch: Batch) -> dict[str, tuple[int, str]]:
-        """By column the number of empty cells and the place of the first, where there are any."""
-        where = "" if batch.name == "table" else f" of '{batch.name}'"
-        found = {}
-        for name, values in zip(self.names, self.read(batch), strict=True):
-            missing = np.flatnonzero(np.isnan(values))
-            if len(missing):
-                found[name] = len(missing), f"row {batch.first_row + int(missing[0]) + 1}{where}"
-        return found
-
-    def count(self, source: Source, pairs: list[LabeledPairs]) -> list[PairCounts]:
-        """How all unlabelled rows lie among the labelled ones, for every pair of columns."""
-        nothing = [pair.count(np.empty(0), np.empty(0)) for pair in pairs]
-        return source.reduce(
-            functools.partial(_count, columns=self, pairs=pairs), _add_counts, nothing
-        )
-
-    def counts(self, pairs: list[LabeledPairs], counted: list[PairCounts], j: int) -> ScoreCounts:
-        """Counts of one column, from the first pair that it is in."""
-        k, side = next((k, pair.index(j)) for k, pair in enumerate(self.pairs) if j in pair)
-        own = ScoreCounts.from_roles(pairs[k].roles, pairs[k].columns[side])
-        return replace(own, unlabeled=counted[k].cells[side])
+        found.append(values)
+    return found
 
 
-def _add_empty(
-    a: dict[str, tuple[int, str]], b: dict[str, tuple[int, str]]
-) -> dict[str, tuple[int, str]]:
-    return {**b, **a, **{k: (a[k][0] + b[k][0], a[k][1]) for k in a.keys() & b.keys()}}
+def _n_scored(batch: Batch, names: Sequence[str]) -> int:
+    return len(_read_scores(batch, names)[0])
 
 
-def _count(batch: Batch, columns: _ScoreColumns, pairs: list[LabeledPairs]) -> list[PairCounts]:
-    unlabeled = columns.labels(batch.table) == UNLABELED
-    scores = [column[unlabeled] for column in columns.read(batch)]
+def _count(
+    batch: Batch,
+    names: Sequence[str],
+    labels: LabelReader,
+    pairs: list[LabeledPairs],
+    places: list[tuple[int, int]],
+) -> list[PairCounts]:
+    """How the unlabelled rows lie among the labelled ones, for every pair of columns."""
+    scores = _read_scores(batch, names)
+    unlabeled = labels(batch.table) == UNLABELED
     return [
-        pair.count(scores[i], scores[j]) for pair, (i, j) in zip(pairs, columns.pairs, strict=True)
+        pair.count(scores[i][unlabeled], scores[j][unlabeled])
+        for pair, (i, j) in zip(pairs, places, strict=True)
     ]
 
 
 def _add_counts(a: list[PairCounts], b: list[PairCounts]) -> list[PairCounts]:
     return [x + y for x, y in zip(a, b, strict=True)]
-
-
-def _names(scores: Sequence[str]) -> list[str]:
-    names = list(dict.fromkeys(scores))
-    if not names:
-        raise InputError("Give one score column, or several to compare.")
-    return names
 
 
 def _known_prior(
@@ -258,25 +230,3 @@ def _one(
         grid = sorted({*_SHOWN_PRIORS, *used})
         out.sensitivity = sensitivity_from_counts(counts, grid, level=level)
     return out
-
-
-def _compare(
-    columns: _ScoreColumns,
-    pairs: list[LabeledPairs],
-    counted: list[PairCounts],
-    prior: Any,
-    method: str,
-    level: float,
-    effects: Sequence[tuple[float, float, float] | None],
-) -> list[ColumnComparison]:
-    if len(columns.names) < 2:
-        return []
-    results = [
-        compare_counted(pair, cells, prior, method, level, design_effects=own)
-        for pair, cells, own in zip(pairs, counted, effects, strict=True)
-    ]
-    adjusted = holm([result.p_value for result in results]).tolist()
-    return [
-        ColumnComparison(**vars(result), a=columns.names[i], b=columns.names[j], p_adjusted=p)
-        for (i, j), result, p in zip(columns.pairs, results, adjusted, strict=True)
-    ]

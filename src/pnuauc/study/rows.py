@@ -50,8 +50,6 @@ __all__ = [
     "label_values",
     "read_labels",
     "read_source_labels",
-    "read_values",
-    "repeated",
     "study_rows",
 ]
 
@@ -141,6 +139,14 @@ def _in_type(value: Any, kind: Any) -> Any:
 
 def label_values(table: Any, label: str) -> Any:
     """The label column as an array that :func:`pnuauc.labels.read_roles` reads."""
+    values = _label_cells(table, label)
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return values.to_numpy()
+    return np.array(values.to_pylist(), dtype=object)
+
+
+def _label_cells(table: Any, label: str) -> Any:
+    """The cells; text that is all numbers, or all true and false, as such."""
     if label not in table.column_names:
         near = did_you_mean(label, table.column_names)
         shown = few(table.column_names, 10)
@@ -148,68 +154,38 @@ def label_values(table: Any, label: str) -> Any:
         if len(table.column_names) == 1:
             raise InputError(f"{message} Is the delimiter right?", about="delimiter")
         raise InputError(message)
-    values = _label_cells(table, label)
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        return values.to_numpy()
+    values = _plain_cells(table, label)
+    if is_text(values.type):
+        typed = as_typed(values)
+        return values if pa.types.is_temporal(typed.type) else typed
     if pa.types.is_nested(values.type) or pa.types.is_temporal(values.type):
         raise InputError(
             f"Label column '{label}' holds {values.type} values; it must hold labels, for example "
             "1 (positive), 0 (negative) and nothing (unlabelled)."
         )
-    return np.array(values.to_pylist(), dtype=object)
+    return values.cast(pa.float64()) if pa.types.is_decimal(values.type) else values
 
 
-def _label_cells(table: Any, label: str) -> Any:
-    """The cells; text that is all numbers, or all true and false, as such."""
+def _plain_cells(table: Any, label: str) -> Any:
+    """The cells; dictionaries written out, text tidied, NaN missing."""
     values = table.column(label)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if not is_text(values.type):
-        return values
-    values = tidy(values)
-    typed = as_typed(values)
-    return values if pa.types.is_temporal(typed.type) else typed
+    if is_text(values.type):
+        return tidy(values)
+    if pa.types.is_floating(values.type):
+        return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+    return values
 
 
-def read_labels(
-    table: Any, label: str, codes: LabelCodes, repeats: NDArray[np.int64] | None = None
-) -> Roles:
-    """Roles of the rows; errors name the column.
-
-    ``repeats`` says how often each row of the table stands for one; it only matters to remarks.
-    """
-    values = label_values(table, label)
-    kind = _label_cells(table, label).type
-    return read_values(values, label, codes.for_type(kind), repeats)
+def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
+    """Roles of the rows; errors name the column."""
+    reader, counts = read_source_labels(MemorySource(table), label, codes)
+    return Roles(reader(table), counts.positive_label, counts.negative_label, counts.announcement)
 
 
 #: Above this share of zeros among 1 and 0 alone, the zeros may be rows that nobody looked at.
 _MANY_ZEROS = 0.8
-
-
-def read_values(
-    values: Any, label: str, codes: dict[str, Any], repeats: NDArray[np.int64] | None = None
-) -> Roles:
-    """Roles of label values, with ``codes`` in their type; see :func:`read_labels`."""
-    _check_occurs(values, label, codes)
-    try:
-        roles = read_roles(values, **codes)
-    except ValueError as error:
-        about = getattr(error, "about", None) or "labels"
-        raise InputError(f"Label column '{label}': {error}", about=about) from error
-    named = any(value is not None for value in codes.values())
-    if named or roles.announcement is not None:
-        return roles
-    counts = RoleCounts.of(roles) if repeats is None else repeated(roles, repeats)
-    return _announced(roles, counts, values)
-
-
-def repeated(roles: Roles, repeats: NDArray[np.int64]) -> RoleCounts:
-    """Counts of rows; each of ``roles`` stands for ``repeats`` rows."""
-    p, n, u = (int(repeats[rows].sum()) for rows in roles.by_letter.values())
-    return RoleCounts(p, n, u, roles.positive_label, roles.negative_label, roles.announcement)
 
 
 def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
@@ -230,24 +206,25 @@ def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
             )
 
 
-def _announced(roles: Roles, counts: RoleCounts, values: Any) -> Roles:
+def _announced(counts: RoleCounts, values: Any) -> RoleCounts:
     """Say how 1, 0 and -1 were read, and ask about zeros that may mean only that no one looked."""
-    told, n = None, len(counts)
-    codes = {str(roles.positive_label).removesuffix(".0"), str(roles.negative_label)}
+    told = None
+    codes = {str(counts.positive_label).removesuffix(".0"), str(counts.negative_label)}
     if not codes <= {"1", "0", "0.0", "True", "False"}:
-        return roles
-    if roles.setting == "PN" and n >= 50 and counts.n_negative > _MANY_ZEROS * n:
+        return counts
+    n = len(counts)
+    if counts.setting == "PN" and n >= 50 and counts.n_negative > _MANY_ZEROS * n:
         told = (
             f"Every row is labelled, {counts.n_positive:,} are 1 and {counts.n_negative:,} are 0; "
             "0 is read as negative: somebody looked at each of these rows and found nothing. If 0 "
             "only means that nobody looked, name it as the unlabelled label: results will differ."
         )
-    elif roles.setting == "PNU" and np.isin(np.asarray(values, dtype=str), ["-1", "-1.0"]).any():
+    elif counts.setting == "PNU" and np.isin(np.asarray(values, dtype=str), ["-1", "-1.0"]).any():
         told = "Labels 1, 0 and -1 are read as positive, negative and unlabelled."
     if told is None:
-        return roles
+        return counts
     warn(told, LabelReadingWarning)
-    return replace(roles, announcement=told)
+    return replace(counts, announcement=told)
 
 
 #: Rows of the one labelled class that learning needs: two folds of two.
@@ -359,24 +336,22 @@ def read_source_labels(
         )
     known = sorted((v for v in counted if v is not None), key=lambda v: (str(type(v)), v))
     cells = pa.array(known, _plain_cells(source.schema.empty_table(), label).type)
-    values = [*known, *([None] if None in counted else [])]
-    repeats = np.array([counted[value] for value in values])
-    small = pa.table({label: pa.array(values, cells.type)})
-    roles = read_labels(small, label, codes, repeats)
+    present = [*known, *([None] if None in counted else [])]
+    small = pa.table({label: pa.array(present, cells.type)})
+    values, given = label_values(small, label), codes.for_type(_label_cells(small, label).type)
+    _check_occurs(values, label, given)
+    try:
+        roles = read_roles(values, **given)
+    except ValueError as error:
+        about = getattr(error, "about", None) or "labels"
+        raise InputError(f"Label column '{label}': {error}", about=about) from error
+    repeats = np.array([counted[value] for value in present])
+    p, n, u = (int(repeats[rows].sum()) for rows in roles.by_letter.values())
+    counts = RoleCounts(p, n, u, roles.positive_label, roles.negative_label, roles.announcement)
+    if roles.announcement is None and all(value is None for value in given.values()):
+        counts = _announced(counts, values)
     lookup = np.append(roles.codes[: len(known)], np.int8(UNLABELED))
-    return LabelReader(label, cells, lookup), repeated(roles, repeats)
-
-
-def _plain_cells(table: Any, label: str) -> Any:
-    """The cells; dictionaries written out, text tidied, NaN missing."""
-    values = table.column(label)
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if is_text(values.type):
-        return tidy(values)
-    if pa.types.is_floating(values.type):
-        return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
-    return values
+    return LabelReader(label, cells, lookup), counts
 
 
 def _count(batch: Batch, label: str) -> Counter[Any]:
@@ -479,7 +454,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     """
     at_most = _checked(max_unlabeled)
     if isinstance(data, tuple) and len(data) == 2 and sparse.issparse(data[0]):
-        roles = read_values(data[1], "label", columns.codes.for_type(pa.float64()))
+        roles = read_labels(pa.table({"label": np.asarray(data[1])}), "label", columns.codes)
         numbers = np.arange(len(roles))
         return StudyRows(data[0].tocsr(), roles, None, numbers, RoleCounts.of(roles))
     source: Source = data if is_source(data) else MemorySource(as_table(data))
@@ -502,7 +477,9 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     notes, numbering = [], []
     is_draw = len(drawn) < len(counts)
     if is_draw:
-        numbering = [c for c in features if _numbers_rows(drawn.spans.get(c), len(counts))]
+        whole = len(counts) - 1  # from first to last of a column that numbers the rows
+        spans = {name: high - low for name, (low, high) in drawn.spans.items()}
+        numbering = [name for name in features if spans.get(name) == whole]
         notes += [f"Column '{name}' {NUMBERS_ROWS}" for name in numbering]
         notes.append(_draw_note(roles.n_unlabeled, counts.n_unlabeled, max_unlabeled))
     grouping = columns.grouping
@@ -602,10 +579,6 @@ def _draw_note(n_drawn: int, n: int, max_unlabeled: int | str) -> str:
         f"Fitted on {n_drawn:,} of {n:,} unlabelled rows, drawn by a hash of each row; threshold "
         "and rows to review come from all."
     )
-
-
-def _numbers_rows(span: tuple[int, int] | None, n_rows: int) -> bool:
-    return span is not None and span[1] - span[0] + 1 == n_rows
 
 
 def ids_of(table: Any, ids: Sequence[str], part: NDArray[np.int64], source: Any) -> Any:
