@@ -24,7 +24,6 @@ from pnuauc._utils.arrays import ALL_EQUAL, check_range, finite, read_rows, rows
 from pnuauc._utils.extras import warn
 from pnuauc._utils.label_values import label_codes
 from pnuauc._utils.progress import progress_bar
-from pnuauc.core import pairs
 from pnuauc.core.basis import (
     BASES,
     MultiscaleBasis,
@@ -78,40 +77,17 @@ class AUCScoreMixin(ClassifierMixin):
         y : array-like, shape (n,), or Roles
             Coded as in ``fit``; missing labels are unlabelled rows.
         sample_weight : array-like, shape (n,), optional
-            Weights of the rows. With them, unlabelled rows take part only where positives or
-            negatives are missing: how to combine weighted estimates is not known.
+            Weights of the labelled rows, as in :func:`pnuauc.metrics.auc_estimate`.
         """
         prior = getattr(self, "class_prior_", None)
         roles = read_roles(y, **label_codes(self))
-        if sample_weight is None:
-            found = AUCScorer(prior, "auto")(self, X, roles)
-        else:
-            scores = np.asarray(self.decision_function(X))  # type: ignore[attr-defined]
-            check_consistent_length(scores, roles.codes)
-            weight = check_weights(sample_weight, scores[:, None])
-            found = _weighted_auc(scores, rows_by_role(roles), weight, prior)
-        return min(max(found, 0.0), 1.0)
+        return AUCScorer(prior, "auto")(self, X, roles, sample_weight=sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _weighted_auc(
-    scores: NDArray[np.float64], rows: dict[str, Any], weight: Any, prior: ClassPrior | None
-) -> float:
-    """A_PN, or where a labelled class is missing the PU or NU estimate, from weighted pairs."""
-    first, second = (role if len(rows[role]) else "U" for role in ("P", "N"))
-    a, b = rows[first], rows[second]
-    won = 1.0 - pairs.between("zero_one", scores[a], scores[b], weight[a], weight[b])
-    if prior is None or "U" not in (first, second):
-        return won
-    share = prior.value if second == "U" else 1.0 - prior.value
-    if share == 1.0:
-        raise ValueError(f"This AUC is undefined at prior={prior.value:g}: U holds one class only.")
-    return float((won - share / 2) / (1.0 - share))
 
 
 class _RankingMixin(AUCScoreMixin):
@@ -279,8 +255,6 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         """
         check_parameters(self)
         parse_width(self.width)
-        if not hasattr(self.prior, "fit"):
-            read_prior(self.prior)  # one clear error, before any work
         X, roles, weight = read_training_rows(self, X, y, sample_weight)
         rows = rows_by_role(roles, weight)
         loss = get_loss(self.loss)
@@ -370,12 +344,14 @@ def choose_risk(risk: Any, roles: Roles) -> str:
 
 
 def check_parameters(estimator: Any) -> None:
-    """scikit-learn's error for a parameter that its ``_parameter_constraints`` refuse."""
+    """One clear error for a setting, before any work."""
     validate_parameter_constraints(
         estimator._parameter_constraints,
         estimator.get_params(deep=False),
         caller_name=type(estimator).__name__,
     )
+    if not hasattr(estimator.prior, "fit"):
+        read_prior(estimator.prior)
 
 
 def training_prior(
@@ -549,8 +525,6 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the rows."""
         check_parameters(self)
-        if not hasattr(self.prior, "fit"):
-            read_prior(self.prior)  # one clear error, before any work
         read_cv(self.cv)
         for name, check in (("etas", check_eta), ("alphas", check_alpha), ("widths", parse_width)):
             values = getattr(self, name)

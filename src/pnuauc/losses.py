@@ -1,35 +1,4 @@
 """Margin losses l(m) and their registry (:mod:`pnuauc.core.losses`)."""
 
-from pnuauc.core.losses import (
-    LOSSES,
-    Absolute,
-    Exponential,
-    Hinge,
-    Logistic,
-    Loss,
-    PiecewisePolynomial,
-    SmoothedAbsolute,
-    SmoothedHinge,
-    SmoothLoss,
-    Squared,
-    SquaredHinge,
-    ZeroOne,
-    get_loss,
-)
-
-__all__ = [
-    "LOSSES",
-    "Absolute",
-    "Exponential",
-    "Hinge",
-    "Logistic",
-    "Loss",
-    "PiecewisePolynomial",
-    "SmoothLoss",
-    "SmoothedAbsolute",
-    "SmoothedHinge",
-    "Squared",
-    "SquaredHinge",
-    "ZeroOne",
-    "get_loss",
-]
+from pnuauc.core.losses import *  # noqa: F403
+from pnuauc.core.losses import __all__ as __all__

@@ -14,7 +14,7 @@ from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable
 from pnuauc.core import ranks
 from pnuauc.core.moments import Moments
-from pnuauc.core.ranks import SINGLES, Counts, ScoreCounts, projections, raw_to_auc
+from pnuauc.core.ranks import SINGLES, USES, Counts, ScoreCounts, projections, raw_to_auc
 from pnuauc.evaluation import conditional, estimate
 from pnuauc.labels import UNLABELED, Roles, read_roles
 from pnuauc.prior import ClassPrior
@@ -153,7 +153,9 @@ def _moments(both: list[ScoreCounts], scores: Sequence[Floats], r: int) -> Momen
         projections(own.positive, own.negative, own.unlabeled)[r][:, _cells(own, values)]
         for own, values in zip(both, scores, strict=True)
     )
-    return Moments.from_rows((a - b).T)
+    difference = np.zeros((a.shape[1], 3))
+    difference[:, USES[r]] = (a - b).T
+    return Moments.from_rows(difference)
 
 
 def _covariance(rows: Moments) -> Floats:
