@@ -131,6 +131,7 @@ def fit_table(
     embedding: Sequence[str] = (),
     groups: Sequence[str] = (),
     time: str | None = None,
+    propensity: str | None = None,
     positive_label: Any = None,
     negative_label: Any = None,
     unlabeled_label: Any = None,
@@ -154,6 +155,9 @@ def fit_table(
         split, and count for fewer in every interval. Ids that repeat are groups, unless "none".
     time : name of a column of dates or numbers, optional
         Later rows are judged by models of earlier ones as well.
+    propensity : name of a column of chances e in (0, 1], optional
+        With what chance a labelled row was picked to be labelled: what is stated weighs it by
+        (1 - e) / e, the unlabelled rows that it stands for. Rows without it learn with the others.
     positive_label, negative_label, unlabeled_label : value or list of values, optional
         As in :func:`pnuauc.read_roles`.
     prior : float, (low, high), or "auto", optional
@@ -187,6 +191,7 @@ def fit_table(
         embedding=tuple(_names(embedding)),
         groups=tuple(_names(groups)),
         time=time,
+        propensity=propensity,
     )
     given = None if isinstance(prior, str) and prior == "auto" else prior
     chosen = FitSettings(prior=given, **settings)

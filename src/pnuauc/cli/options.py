@@ -150,6 +150,7 @@ class Columns:
     drop: list[str] = DROP
     group: list[str] = GROUP
     time: Text = first(None, help="Column of dates or numbers: judge later rows by earlier ones.")
+    propensity: Text = first(None, help="Column of chances with which labelled rows were picked.")
     categorical: list[str] = CATEGORICAL
     embedding: list[str] = reading(
         [], help="Columns that are one vector: e for e0, e1, ... (repeatable)."
@@ -174,6 +175,7 @@ class Columns:
             tuple(self.embedding),
             tuple(self.group),
             self.time,
+            self.propensity,
         )
 
     def _date_formats(self) -> Any:

@@ -11,13 +11,13 @@ judged on rows that it had not seen.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -25,7 +25,6 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
 
 from pnuauc._utils.arrays import Floats
 from pnuauc.io.columns import strings
@@ -35,28 +34,12 @@ from pnuauc.study import ColumnRoles
 __all__ = ["PoolRanker", "Ranking", "draw_batch", "explore_share"]
 
 #: Main directions of the words, Gaussians of a kernel model, folds in which members are judged.
-_DIRECTIONS, _CENTERS, _FOLDS = 100, 300, 3
+_DIRECTIONS, _CENTERS, _FOLDS, _TREES = 100, 200, 4, 100
+#: Widths of the Gaussians: 1 / (2 w^2) = sharpness / columns.
+_SHARPNESS = (1.0, 3.0)
 #: Unlabelled rows that take part as weak negatives, and labelled ones of a class, at most.
 _UNLABELED, _LABELED = 4000, 4000
 _MARKS, _REASONS = 8, 3
-
-
-def _kernels(X: Any, seed: int, sharpness: float) -> list[Any]:
-    """Gaussians around rows drawn: scoring takes time linear in rows."""
-    n, gamma = min(_CENTERS, len(X)), sharpness / X.shape[1]
-    gaussians = Nystroem(gamma=gamma, n_components=n, random_state=seed)
-    return [gaussians, LogisticRegression(C=8.0, max_iter=300)]
-
-
-#: (view, steps of a pipeline on it) of each member; held-out rows decide which of them helps.
-_MEMBERS: tuple[tuple[str, Callable[[Any, int], list[Any]]], ...] = (
-    ("words", lambda X, seed: [LogisticRegression(C=8.0, max_iter=200)]),
-    ("directions", lambda X, seed: [LogisticRegression(C=8.0, max_iter=200)]),
-    ("columns", lambda X, seed: [LogisticRegression(max_iter=300)]),
-    ("columns", lambda X, seed: _kernels(X, seed, sharpness=1.0)),
-    ("columns", lambda X, seed: _kernels(X, seed, sharpness=3.0)),
-    ("trees", lambda X, seed: [ExtraTreesClassifier(100, min_samples_leaf=2, random_state=seed)]),
-)
 
 
 class Ranking(NamedTuple):
@@ -99,9 +82,19 @@ class PoolRanker:
         if others:
             categorical = tuple(c for c in columns.categorical if c in others)
             self._encoder = replace(columns, categorical=categorical).encoder().fit(self._table)
-            self._views["columns"] = self._encoder.transform(self._table, "kernels")
+            columns = self._encoder.transform(self._table, "kernels")
+            self._views["columns"] = columns
+            # Gaussians of two widths around rows drawn: scoring takes time linear in rows
+            kernels = [
+                Nystroem(
+                    gamma=sharpness / columns.shape[1],
+                    n_components=min(_CENTERS, len(columns)),
+                    random_state=self._seed,
+                ).fit_transform(columns)
+                for sharpness in _SHARPNESS
+            ]
+            self._views["kernels"] = np.hstack(kernels).astype(np.float32)
             self._views["trees"] = np.nan_to_num(self._encoder.transform(self._table, "trees"))
-        self._members = [member for member in _MEMBERS if member[0] in self._views]
 
     def _read_texts(self, columns: list[Any]) -> None:
         vectorizer = TfidfVectorizer(
@@ -125,31 +118,40 @@ class PoolRanker:
         ----------
         y : 1, 0 or NaN, shape (n,)
         """
-        if not (y == 1).any() or not self._members:
+        if not (y == 1).any() or not self._views:
             return None
         rows, target, weight = self._training(y)
-        held_out = self._held_out(rows, target, weight)
-        shares = np.full(len(self._members), 1.0 / len(self._members))
-        if len(held_out):
-            # nothing for what ranks no better than chance, and the better the more
-            aucs = np.array([roc_auc_score(target, h, sample_weight=weight) for h in held_out])
-            lift = np.maximum(aucs - 0.5, 0.0)
-            if lift.any():
-                odds = (lift / lift.max()) ** 4
-                shares = odds / odds.sum()
-        out = np.zeros(len(y))
+        n_folds = _FOLDS if target.sum() >= 2 * _FOLDS else 1
+        rng = np.random.default_rng(self._seed)
+        fold = np.empty(len(rows), dtype=int)
+        for group in (target, ~target):
+            fold[group] = rng.permutation(np.arange(group.sum()) % n_folds)
         free = np.isnan(y) if np.isnan(y).any() else np.ones(len(y), dtype=bool)
-        for member, share in zip(self._members, shares, strict=True):
-            if share > 0:
-                # in units of the rows that are not labelled, among which one chooses
-                scores = self._fit(member, rows, target, weight)
-                out += share * (scores - scores[free].mean()) / (scores[free].std() + 1e-12)
-        if not len(held_out):
+        whole, held_out = [], []
+        for name, X in self._views.items():
+            total, own = np.zeros(len(y)), np.empty(len(rows))
+            for k in range(n_folds):
+                use = (fold != k) | (n_folds == 1)
+                scores = _fit(name, X, rows[use], target[use], weight[use], n_folds, self._seed + k)
+                total += scores
+                own[fold == k] = rankdata(scores[rows[fold == k]]) / np.sum(fold == k)
+            # in units of the rows that are not labelled, among which one chooses
+            whole.append((total - total[free].mean()) / (total[free].std() + 1e-12))
+            held_out.append(own)
+        shares = np.full(len(whole), 1.0 / len(whole))
+        if n_folds == 1:
+            out = shares @ np.array(whole)
             return Ranking(out, rows[:0], out[:0], out[:0])
+        # nothing for what ranks no better than chance, and the better the more
+        aucs = np.array([roc_auc_score(target, h, sample_weight=weight) for h in held_out])
+        lift = np.maximum(aucs - 0.5, 0.0)
+        if lift.any():
+            odds = (lift / lift.max()) ** 4
+            shares = odds / odds.sum()
         stands = np.empty(len(rows))
         for group in (y == 1, y == 0, np.isnan(y)):
             stands[group[rows]] = group.sum() / max(group[rows].sum(), 1)
-        return Ranking(out, rows, shares @ held_out, stands)
+        return Ranking(shares @ np.array(whole), rows, shares @ np.array(held_out), stands)
 
     def _training(self, y: Floats) -> tuple[NDArray[np.intp], NDArray[np.bool_], Floats]:
         """Rows to learn from, which of them are positive, and their weights."""
@@ -162,39 +164,6 @@ class PoolRanker:
         totals = np.array([1.0, 0.5, 0.5]) if sizes[1] else np.array([1.0, 0.0, 1.0])
         weight = np.repeat(sizes[0] * totals / np.maximum(sizes, 1), sizes)
         return np.concatenate(parts), np.arange(sizes.sum()) < sizes[0], weight
-
-    def _fit(
-        self, member: Any, rows: Any, target: Any, weight: Floats, at: Any = slice(None)
-    ) -> Floats:
-        """Scores of the rows ``at``, by default all."""
-        view, steps = member
-        X = self._views[view]
-        model = make_pipeline(*steps(X[rows], self._seed))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of the last digit of a rank
-            model.fit(X[rows], target, **{f"{model.steps[-1][0]}__sample_weight": weight})
-        if hasattr(model, "decision_function"):
-            return np.asarray(model.decision_function(X[at]))
-        return np.asarray(model.predict_proba(X[at])[:, 1])
-
-    def _held_out(
-        self, rows: NDArray[np.intp], target: NDArray[np.bool_], weight: Floats
-    ) -> Floats:
-        """Ranks from 0 to 1 by each member without the row's fold, shape (members, m); members is
-        0 where positives are too few."""
-        if target.sum() < 2 * _FOLDS:
-            return np.empty((0, len(rows)))
-        fold = np.empty(len(rows), dtype=int)
-        rng = np.random.default_rng(self._seed)
-        for group in (target, ~target):
-            fold[group] = rng.permutation(np.arange(group.sum()) % _FOLDS)
-        held_out = np.empty((len(self._members), len(rows)))
-        for j, member in enumerate(self._members):
-            for k in range(_FOLDS):
-                use, out = fold != k, fold == k
-                found = self._fit(member, rows[use], target[use], weight[use], rows[out])
-                held_out[j, out] = np.argsort(np.argsort(found)) / len(found)
-        return held_out
 
     def explain(self, rows: NDArray[np.intp], y: Floats) -> tuple[list[list[str]], list[str]]:
         """For each row the words that speak for it, and its columns that do, as text."""
@@ -228,6 +197,22 @@ class PoolRanker:
                     f"{n} = {cell or '(missing)'}" for n, cell in zip(best, cells, strict=True)
                 )
         return marks, reasons
+
+
+def _fit(
+    name: str, X: Any, rows: Any, target: Any, weight: Floats, n_folds: int, seed: int
+) -> Floats:
+    """Scores of all rows by a model of one view."""
+    if name == "trees":
+        n = -(-_TREES // n_folds)
+        trees = ExtraTreesClassifier(n, min_samples_leaf=2, random_state=seed)
+        trees.fit(X[rows], target, sample_weight=weight)
+        return np.asarray(trees.predict_proba(X)[:, 1])
+    model = LogisticRegression(C=1.0 if name == "columns" else 8.0, max_iter=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of the last digit of a rank
+        model.fit(X[rows], target, sample_weight=weight)
+    return np.asarray(model.decision_function(X))
 
 
 def draw_batch(

@@ -220,6 +220,10 @@ class _Fit:
             raise InputError("The table holds numbers too large to compute with; rescale them.")
         self.kernels = kernels_of(self.X, encoder)
         self.folds = _n_folds(self.kernels, rows, settings.folds)
+        if rows.weights is not None and not (self.is_committee and self.folds):
+            raise InputError(
+                "A propensity needs the model 'auto', and labels enough to hold some out."
+            )
         if self.is_committee:
             ranker.set_params(cv=self.folds, **encoder.layout(views))
 
@@ -227,10 +231,12 @@ class _Fit:
         """Fit the ranker, to all unlabelled rows where they are if so asked, and judge it."""
         rows, ranker = self.rows, self.ranker
         if self.settings.max_unlabeled != "all" or rows.origin is None:
+            weights = {} if rows.weights is None else {"sample_weight": rows.weights}
             # without folds there is nothing to keep apart
-            ranker.fit(self.X, rows.roles, groups=rows.groups if ranker.cv else None)
+            ranker.fit(self.X, rows.roles, groups=rows.groups if ranker.cv else None, **weights)
         elif self.is_committee:
-            ranker._fit_with(self.X, rows.roles, rows.origin.everything(self.encoder))
+            everything = rows.origin.everything(self.encoder)
+            ranker._fit_with(self.X, rows.roles, everything, None, rows.weights)
         else:
             ranker._fit_with(self.X, rows.roles, None, rows.origin.everything(self.encoder))
         if self.folds:

@@ -78,8 +78,8 @@ class ColumnRoles:
     """Which column is the label, which name the rows, which are left out, which are categories.
 
     Rows that share a value of one of ``groups`` belong together; ("none",) says that rows of one id
-    do not. ``time`` names the column by which rows are judged in their order. ``decimal`` and
-    ``date_format`` say how text cells are written, ``embedding`` which columns are one vector: see
+    do not. ``time`` names the column by which rows are judged in their order, ``propensity`` the one
+    with the chance that a row would be labelled. ``decimal`` and ``date_format`` say how text cells are written, ``embedding`` which columns are one vector: see
     :class:`TableEncoder`.
     """
 
@@ -93,12 +93,13 @@ class ColumnRoles:
     embedding: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     time: str | None = None
+    propensity: str | None = None
 
     @property
     def apart(self) -> tuple[str, ...]:
-        """Columns that the model does not read: ids, groups and time."""
-        times = () if self.time is None else (self.time,)
-        return tuple(dict.fromkeys([*self.ids, *self.grouping, *times]))
+        """Columns that the model does not read: ids, groups, time and propensity."""
+        single = [name for name in (self.time, self.propensity) if name is not None]
+        return tuple(dict.fromkeys([*self.ids, *self.grouping, *single]))
 
     @property
     def grouping(self) -> tuple[str, ...]:
@@ -253,6 +254,7 @@ def check_present(table: Any, roles: ColumnRoles) -> None:
         ("is left out", roles.drop),
         ("names groups", roles.grouping),
         ("tells the time", () if roles.time is None else (roles.time,)),
+        ("says how rows were picked", () if roles.propensity is None else (roles.propensity,)),
     )
     for what, names in given:
         for name in names:
@@ -264,7 +266,11 @@ def check_present(table: Any, roles: ColumnRoles) -> None:
     if twice is not None:
         raise InputError(f"Column '{twice}' is given two roles among label, id and drop.")
     if roles.label in roles.apart:
-        raise InputError(f"Column '{roles.label}' holds the labels; it cannot name groups or time.")
+        raise InputError(
+            f"Column '{roles.label}' holds the labels; it cannot name groups, time or propensity."
+        )
+    if roles.time is not None and roles.propensity is not None:
+        raise InputError("Later rows are judged by labels as they come; give a time or propensity.")
 
 
 @contextmanager
@@ -416,6 +422,7 @@ class StudyRows:
         Rows of one number belong together.
     grouping : names of the columns that say so
     time : ndarray, shape (n,), or None; NaN where the cell is empty
+    weights : ndarray, shape (n,), or None; unlabelled rows that a labelled row stands for
     spare : pyarrow.Table of columns that the model does not read
     numbering : columns that number the rows of the whole table
     """
@@ -430,6 +437,7 @@ class StudyRows:
     groups: Indices | None = None
     grouping: tuple[str, ...] = ()
     time: Floats | None = None
+    weights: Floats | None = None
     spare: Any = None
     numbering: tuple[str, ...] = ()
 
@@ -490,6 +498,11 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
                 "in memory: draw a number of unlabelled rows, or name no groups ('none')."
             )
         grouping = columns.ids
+    weights = None
+    if columns.propensity is not None:
+        cells = drawn.table.column(columns.propensity)
+        weights, told = _label_weights(cells, columns.propensity, roles)
+        notes += told
     return StudyRows(
         drawn.table.select([name for name in features if name not in numbering]),
         roles,
@@ -501,6 +514,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         groups_of(drawn.table, columns.grouping or (grouping,)) if grouping else None,
         grouping,
         None if columns.time is None else _times(drawn.table.column(columns.time), columns.time),
+        weights,
         drawn.table.select(spare),
         tuple(numbering),
     )
@@ -556,6 +570,42 @@ def _times(cells: Any, name: str) -> Floats:
             about="dates",
         )
     return np.asarray(cells.cast(pa.float64()).to_numpy(), dtype=np.float64)
+
+
+def _label_weights(cells: Any, name: str, roles: Roles) -> tuple[Floats, list[str]]:
+    """(1 - e) / e of labelled rows that were labelled with chance e, and what there is to say.
+
+    The sum of f (1 - e) / e over labelled rows has the expectation of the sum of f over those that
+    stay unlabelled. A row without e learns with the others and is no evidence: its weight is 0.
+    """
+    cells = tidy(cells) if is_text(cells.type) else cells
+    cells = as_typed(cells) if is_text(cells.type) else cells
+    if not (is_number(cells.type) or pa.types.is_null(cells.type)):
+        raise InputError(f"Column '{name}' is to hold chances of being labelled, but no numbers.")
+    chance = cells.cast(pa.float64()).to_numpy()
+    known, labeled = np.isfinite(chance), roles.codes != UNLABELED
+    if bad := np.flatnonzero(known & labeled & ((chance <= 0.0) | (chance > 1.0))).tolist():
+        raise InputError(
+            f"Column '{name}' holds {chance[bad[0]]:g} for a labelled row; the chance that it is "
+            "labelled is above 0 and at most 1."
+        )
+    weights = np.zeros(len(chance))
+    used = known & labeled
+    weights[used] = (1.0 - chance[used]) / chance[used]
+    for word, rows in (("positive", roles.positive), ("negative", roles.negative)):
+        if len(rows) and not weights[rows].any():
+            raise InputError(
+                f"Column '{name}' gives no {word} row a chance below 1 of having been labelled: "
+                f"nothing is known of {word} rows among the unlabelled ones."
+            )
+    unknown, certain = int((labeled & ~known).sum()), int((weights[used] == 0.0).sum())
+    counts = ((unknown, "an unknown chance"), (certain, "certainty"))
+    return weights, [
+        f"{n:,} rows were labelled with {what}: the ranking learns from them, and no estimate "
+        "rests on them."
+        for n, what in counts
+        if n
+    ]
 
 
 def _checked(max_unlabeled: int | str) -> int:
