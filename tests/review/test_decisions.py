@@ -17,7 +17,7 @@ KNOWN = {f"r{k}": k for k in range(6)}
 @pytest.fixture
 def ledger(tmp_path):
     found = Ledger(tmp_path / "ledger.jsonl")
-    found.add_batch([Drawn(f"r{k}", 1.0, 0.0, "score", 0.5) for k in range(4)])
+    found.add_batch([Drawn(f"r{k}", 1.0, 0.0, "score") for k in range(4)])
     found.add_decisions({"r0": "positive", "r1": "unsure"})
     return found
 

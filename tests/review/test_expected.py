@@ -1,4 +1,4 @@
-"""What a model of the reading order expects, on pools whose truth is known."""
+"""What the last ranking and the decisions lead to expect, on pools whose truth is known."""
 
 import numpy as np
 import pytest
@@ -6,45 +6,45 @@ from scipy import special
 from sklearn.metrics import roc_auc_score
 
 from pnuauc.review import outlook
-from pnuauc.review.expected import held_out_auc
 
 N = 2000
 
 
 def pool(rng, slope=2.0, level=-4.5):
-    """Places of a pool and labels whose chance is logistic in Phi^-1(place)."""
+    """Scores of a pool and labels whose chance is logistic in Phi^-1(place)."""
     places = (np.arange(N) + 0.5) / N
     return places, rng.random(N) < special.expit(level + slope * special.ndtri(places))
 
 
-def read(rng, places, y, share, explore=0.1):
-    """The top of the order and a few random rows from below, as a review reads them."""
+def read(rng, scores, share, explore=0.1):
+    """How each row came to be read: the top by score, and a few random rows from below."""
     left = round((1 - share) * N)
-    top = np.arange(left, N)
-    below = rng.choice(left, int(explore * len(top)), replace=False)
-    rows = np.append(top, below)
-    rest = np.setdiff1d(np.arange(left), below)
-    said = outlook(
-        places[rows], y[rows], np.isin(rows, below), n_pool=N, n_left=len(rest), batch=60
-    )
-    return said, int(y[rest].sum())
+    by = np.where(np.arange(N) < left, "", "score").astype(object)
+    by[rng.choice(left, int(explore * (N - left)), replace=False)] = "explore"
+    return by
+
+
+def labels(true, by):
+    return np.where(by == "", np.nan, true)
 
 
 def test_before_the_first_positive_and_after_the_last_row():
-    assert outlook([0.9, 0.8], [False, False], [False, True], n_pool=10, n_left=8, batch=2) is None
-    places = (np.arange(10) + 0.5) / 10
-    done = outlook(places, places > 0.8, places < 0.5, n_pool=10, n_left=0, batch=2)
+    scores, by = np.arange(10.0), np.array([""] * 8 + ["score"] * 2)
+    assert outlook(scores, np.where(by == "", np.nan, 0.0), by) is None
+    done = outlook(scores, scores > 7, ["score"] * 10)
     assert done.hidden == (0.0, 0.0, 0.0)
     assert done.next_batch == 0
 
 
-def test_random_rows_that_hold_more_than_the_order_accounts_for():
-    places = np.append(1 - (np.arange(600) + 0.5) / N, np.linspace(0.05, 0.6, 60))
-    random = np.arange(660) >= 600
-    found = np.arange(660) < 40
-    calm = outlook(places, found, random, n_pool=N, n_left=1340, batch=60)
-    found[[610, 640]] = True  # of 1,340 rows some 45 must be positive
-    alarmed = outlook(places, found, random, n_pool=N, n_left=1340, batch=60)
+def test_random_rows_that_hold_more_than_their_scores_account_for():
+    scores, by = np.arange(N, dtype=float), np.full(N, "", dtype=object)
+    by[-600:] = "score"
+    at_random = np.linspace(100, 1200, 60).astype(int)
+    by[at_random] = "explore"
+    true = np.arange(N) >= N - 40
+    calm = outlook(scores, labels(true, by), by, batch=60)
+    true[at_random[[10, 40]]] = True  # of 1,340 rows some 45 must be positive
+    alarmed = outlook(scores, labels(true, by), by, batch=60)
     assert calm.holds
     assert calm.random_hits == 0
     assert calm.hidden.high <= 4
@@ -59,14 +59,16 @@ def test_limits_hold_on_the_curves_that_are_assumed():
     rng = np.random.default_rng(0)
     held = []
     for k in range(60):
-        places, y = pool(rng, slope=rng.uniform(1.0, 3.0), level=rng.uniform(-6.0, -3.5))
-        said, hidden = read(rng, places, y, share=(0.1, 0.25, 0.5)[k % 3])
+        scores, true = pool(rng, slope=rng.uniform(1.0, 3.0), level=rng.uniform(-6.0, -3.5))
+        by = read(rng, scores, share=(0.1, 0.25, 0.5)[k % 3])
+        said = outlook(scores, labels(true, by), by, batch=60, stop_level=0.95)
+        hidden = int(true[by == ""].sum())
         if said is not None:
             held.append(
                 (
                     hidden <= said.hidden.high,
                     said.hidden.low <= hidden,
-                    said.share.low <= y.mean() <= said.share.high,
+                    said.share.low <= true.mean() <= said.share.high,
                     said.holds,
                 )
             )
@@ -77,26 +79,28 @@ def test_limits_hold_on_the_curves_that_are_assumed():
 def test_auc_of_a_ranking_by_rows_that_it_chose():
     rng = np.random.default_rng(1)
     score, true = pool(rng, slope=1.2, level=-2.5)
-    seen = (score > 0.8) | (rng.random(N) < 0.05)
-    y = np.where(seen, true, np.nan)
-    found = held_out_auc(score, y, np.ones(N), np.ones(N, dtype=bool))
+    by = np.where((score > 0.8) | (rng.random(N) < 0.05), "score", "")
+    found = outlook(score, labels(true, by), by).auc
     wanted = roc_auc_score(true, score)
     assert found.low < wanted < found.high
     assert found.high - found.low < 0.2
     # labels taken at face value say something else
+    seen = by != ""
     assert roc_auc_score(true[seen], score[seen]) < found.low
 
 
 def test_rows_that_stand_for_others_and_labels_of_unknown_odds():
     rng = np.random.default_rng(2)
     score, true = pool(rng, slope=1.2, level=-2.5)
-    seen = score > 0.7
-    y = np.where(seen, true, np.nan)
-    drawn = np.ones(N, dtype=bool)
-    whole = held_out_auc(score, y, np.ones(N), drawn)
+    by = np.where(score > 0.7, "score", "")
+    y, seen = labels(true, by), by != ""
+    whole = outlook(score, y, by)
     # every third unlabelled row stands for three
     kept = seen | (np.arange(N) % 3 == 1)
-    some = held_out_auc(score[kept], y[kept], np.where(seen, 1.0, 3.0)[kept], drawn[kept])
-    assert some == pytest.approx(whole, abs=0.01)
-    hand = score > 0.99
-    assert held_out_auc(score, np.where(hand, y, np.nan), np.ones(N), ~hand) is None
+    weights, n_left = np.where(seen, 1.0, 3.0)[kept], int((~seen).sum())
+    some = outlook(score[kept], y[kept], by[kept], weights=weights, n_left=n_left)
+    assert some.auc == pytest.approx(whole.auc, abs=0.01)
+    assert some.hidden.value == pytest.approx(whole.hidden.value, rel=0.05)
+    assert some.next_batch == pytest.approx(whole.next_batch, rel=0.05)
+    by = np.where(score > 0.99, "hand", "")
+    assert outlook(score, labels(true, by), by) is None

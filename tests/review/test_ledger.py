@@ -11,7 +11,7 @@ from pnuauc.review import Draw, Drawn, Ledger
 def batch(*names, explore=1):
     k = len(names) - explore
     return [
-        Drawn(name, 1.0 if j < k else 0.25, 2.0 - j, "score" if j < k else "explore", 0.5)
+        Drawn(name, 1.0 if j < k else 0.25, 2.0 - j, "score" if j < k else "explore")
         for j, name in enumerate(names)
     ]
 

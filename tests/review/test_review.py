@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from pnuauc import Review, fit_table
 from pnuauc.exceptions import InputError
@@ -152,7 +153,7 @@ def test_expected_counts_undecided_rows_and_not_those_picked_by_hand(tmp_path):
     known = status.known + status.found
     assert hidden.low <= hidden.value
     assert status.expected_recall == pytest.approx(known / (known + hidden.high))
-    assert "Expected, if the ranking" in " ".join(status.sentences())
+    assert "Expected, if unread rows are like read ones" in " ".join(status.sentences())
     json.dumps(status.to_dict())
     negative = next(i for i in batch.ids if not truth[i])
     review.add({negative: "unsure"}, relabel=True)
@@ -243,3 +244,24 @@ def test_ranking_drops_what_ranks_no_better_than_chance():
     free = np.isnan(y)
     top = np.argsort(-np.where(free, scores, -np.inf))[:50]
     assert inside[top].mean() > 0.9
+
+
+def test_rows_of_a_group_are_judged_by_models_that_saw_none_of_them(tmp_path):
+    """Copies of labelled rows tell their label, and nothing else does."""
+    rng = np.random.default_rng(0)
+    n, copies = 150, 4
+    who = np.repeat(np.arange(n), copies)
+    hidden = rng.permutation(np.arange(n) < 40)[who]
+    values = rng.normal(size=(n, 6))[who] + 0.01 * rng.normal(size=(n * copies, 6))
+    frame = pd.DataFrame(values, columns=list("abcdef"))
+    frame["who"], frame["y"] = who, np.where(rng.random(n * copies) < 0.5, hidden, np.nan)
+    aucs = {}
+    for group in ((), ("who",)):
+        drop = () if group else ("who",)
+        review = Review(
+            frame, tmp_path / f"r{len(group)}", label="y", drop=drop, group=group, random_state=0
+        )
+        ranking = review._ranker.rank(review.y)
+        aucs[group] = roc_auc_score(hidden[ranking.rows], ranking.held_out)
+    assert aucs[()] > 0.8
+    assert abs(aucs["who",] - 0.5) < 0.15

@@ -350,6 +350,7 @@ def review(
     ),
     drop: list[str] = o.DROP,
     categorical: list[str] = o.CATEGORICAL,
+    group: list[str] = o.GROUP,
     seed: Count = o.model(None, help="Random seed; default: by chance."),
     printed: Output,
 ) -> None:
@@ -366,6 +367,7 @@ def review(
         "model": model,
         "drop": drop,
         "categorical": categorical,
+        "group": group,
         **{f"{role}_label": value for role, value in vars(codes.read()).items()},
         "random_state": seed,
     }

@@ -1,23 +1,19 @@
-"""How many positives are left if the ranking goes on as it did.
+"""How many positives are left if unread rows are like read rows of the same held-out score.
 
-The order in which a review reads its rows is a ranking of the pool: what was on top in the first
-round comes first, what nobody has read comes last. A row that was drawn when L of N rows were
-left, with j of them above it, has the place
+The last ranking gives every row of the pool a score by a model that had not seen its label, and so
+a place u in (0, 1). Which rows were read was decided by earlier rankings and by chance. Given the
+place it is taken to tell nothing of the label: then the odds of having been read cancel,
 
-    u = (L - j - 1/2) / N.
+    L(pi) = product over read rows of pi(u)^y (1 - pi(u))^(1 - y),
 
-Every place is fixed before the label is known, by a model that had not seen it. Among the rows
-left the draw depends on the score alone and so, given the place, not on the label: the odds of the
-draw are the same factor for a positive and for a negative and cancel,
+which :func:`pnuauc.evaluation.posterior.place_scores` calls labels at random. The posterior over
+the rising curve pi gives the share of positives in the pool, the AUC of the ranking, and the hidden
+positives, the sum of pi over the rows that nobody has read, with their chance.
 
-    L(pi) = product over drawn rows of pi(u)^y (1 - pi(u))^(1 - y),
-
-which :func:`pnuauc.evaluation.posterior.place_scores` calls labels at random. Hidden positives are
-the sum of pi over the places of rows not read, and their chance.
-
-What is assumed: pi rises with u and is smooth in Phi^-1(u). Positives unlike all others are seen by
-the random rows alone: where these hold more positives than their places account for, the assumption
-is refuted and nothing is expected.
+Earlier rankings know something that the last one does not, so read rows are, if anything, richer in
+positives than unread ones of the same place: the count errs on the careful side. Positives unlike
+all others are seen by the random rows alone: where these hold more than their places account for,
+the assumption is refuted and nothing is expected.
 """
 
 from __future__ import annotations
@@ -31,75 +27,86 @@ from scipy import special
 from pnuauc._utils.arrays import Floats
 from pnuauc.evaluation.posterior import Expected, place_scores
 
-__all__ = ["Outlook", "held_out_auc", "outlook"]
+__all__ = ["Outlook", "outlook"]
 
-#: Rows by which the places not read are represented, and counts whose probability is computed.
-_PLACES, _COUNTS = 2000, 2000
+#: Counts whose probability is computed.
+_COUNTS = 2000
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a model of the reading order expects.
+    """What the last ranking and the decisions so far lead to expect.
 
     Attributes
     ----------
     hidden : positives among the rows that nobody has looked at: mean, and limits of which each is
-        passed with probability 1 - level
+        passed with probability 1 - ``stop_level``
     share : share of positives in the pool, read or not
+    auc : of the ranking, over the pool
     next_batch : positives in the next batch, by score
     random_hits, random_expected : positives among the rows drawn at random, and how many their
         places lead to expect
-    holds : whether that many or more have a probability of at least 1 - level; where not, the
+    holds : whether that many or more have a probability of at least 1 - ``level``; where not, the
         ranking misses a kind of positive, and ``hidden`` and ``next_batch`` are too low
     """
 
     hidden: Expected
     share: Expected
+    auc: Expected
     next_batch: float
-    random_hits: int = 0
-    random_expected: float = 0.0
-    holds: bool = True
+    random_hits: int
+    random_expected: float
+    holds: bool
 
 
 def outlook(
-    places: ArrayLike,
-    positive: ArrayLike,
-    random: ArrayLike,
+    held_out: ArrayLike,
+    y: ArrayLike,
+    by: ArrayLike,
     *,
-    n_pool: int,
-    n_left: int,
-    batch: int,
+    weights: ArrayLike | None = None,
+    n_left: int | None = None,
+    batch: int = 100,
     level: float = 0.95,
+    stop_level: float = 0.9,
 ) -> Outlook | None:
-    """Hidden positives from the places of the rows read; None before the first positive.
+    """Hidden positives, share and AUC; None before the review finds a positive.
 
     Parameters
     ----------
-    places : shape (n,), of the rows that were drawn and decided
-    positive, random : bool, shape (n,); random rows were not drawn for their score
-    n_pool, n_left : rows when the review began, and rows that nobody has looked at
+    held_out : shape (m,), scores of rows of the pool by models that had not seen their labels
+    y : 1, 0 or NaN, shape (m,)
+    by : shape (m,), how a row came to be read: "score", "explore", "" where nobody has looked at
+        it, anything else where that is not known, so that its label is no evidence
+    weights : rows of the pool that each stands for, shape (m,); 1 by default
+    n_left : rows of the pool that nobody has looked at; by default those given
     batch : rows of the next batch
-    level : probability of each limit
+    level, stop_level : probability of the intervals of share and AUC, and of each limit of hidden
     """
-    u, hit = np.asarray(places, dtype=np.float64), np.asarray(positive, dtype=bool)
-    if not hit.any():
+    scores, y = (np.asarray(part, dtype=np.float64) for part in (held_out, y))
+    by = np.asarray(by, dtype=str)
+    worth = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=np.float64)
+    order = np.argsort(scores)
+    u = np.empty(len(order))
+    u[order] = (np.cumsum(worth[order]) - 0.5 * worth[order]) / worth.sum()
+    random, read, left = by == "explore", np.isin(by, ["explore", "score"]), by == ""
+    if not (read & (y == 1)).any():
         return None
-    posterior = place_scores(u[hit], u[~hit], random_labels=True)
-    share, explored = posterior.share(level), np.asarray(random, dtype=bool)
-    if not n_left:
-        return Outlook(Expected(0.0, 0.0, 0.0), share, 0.0)
-    hits, wanted = int(hit[explored].sum()), float(posterior.probability(u[explored]).sum())
+    posterior = place_scores(u[read & (y == 1)], u[read & (y == 0)], random_labels=True)
+    hits = int((y[random] == 1).sum())
+    wanted = float(posterior.probability(u[random & ~np.isnan(y)]).sum())
     holds = hits == 0 or float(special.pdtrc(hits - 1, wanted)) >= 1.0 - level
-
-    def rates(top: float, n: int) -> Floats:
-        """Mean of pi over n rows below the place ``top``, by curve of the posterior."""
-        few = min(n, _PLACES)
-        return posterior.mean_chance(top - (np.arange(few) + 0.5) / few * n / n_pool)
-
-    size, top = min(batch, n_left), n_left / n_pool
-    soon = size * float(posterior.weights @ rates(top, size))
-    hidden = _counts(rates(top, n_left), posterior.weights, n_left, level)
-    return Outlook(hidden, share, soon, hits, wanted, holds)
+    n = int(left.sum()) if n_left is None else n_left
+    hidden, soon = Expected(0.0, 0.0, 0.0), 0.0
+    if n and left.any():
+        rates = posterior.mean_chance(u[left], worth[left])
+        hidden = _counts(rates, posterior.weights, n, stop_level)
+        size = min(batch, n)
+        first = np.flatnonzero(left)[np.argsort(-u[left])]
+        first = first[: np.searchsorted(np.cumsum(worth[first]), size) + 1]
+        soon = size * float(posterior.probability(u[first]).mean())
+    auc, share = posterior.auc(level), posterior.share(level)
+    return Outlook(hidden, share, auc, soon, hits, wanted, holds)
 
 
 def _counts(rates: Floats, weights: Floats, n: int, level: float) -> Expected:
@@ -116,26 +123,3 @@ def _counts(rates: Floats, weights: Floats, n: int, level: float) -> Expected:
     limits = np.searchsorted(chance, [1.0 - level, level]).clip(max=len(counts) - 1)
     low, high = counts[limits]
     return Expected(float(n * (weights @ rates)), float(low), float(high))
-
-
-def held_out_auc(
-    scores: ArrayLike, y: ArrayLike, weights: ArrayLike, drawn: ArrayLike, level: float = 0.95
-) -> Expected | None:
-    """AUC over the whole pool of a ranking whose labelled rows were chosen by such rankings.
-
-    Parameters
-    ----------
-    scores : shape (n,), of rows of the pool by models that had not seen their labels
-    y : 1, 0 or NaN, shape (n,)
-    weights : rows of the pool that each stands for, shape (n,)
-    drawn : bool, shape (n,), False for rows whose label is no evidence: how they were picked is
-        not known
-    """
-    worth, y = np.asarray(weights, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    order = np.argsort(np.asarray(scores, dtype=np.float64))
-    u = np.empty(len(order))
-    u[order] = (np.cumsum(worth[order]) - 0.5 * worth[order]) / worth.sum()
-    positive, negative = (u[np.asarray(drawn, dtype=bool) & (y == code)] for code in (1, 0))
-    if not len(positive):
-        return None
-    return place_scores(positive, negative, random_labels=True).auc(level)

@@ -35,14 +35,12 @@ _SPELLINGS = {
 
 
 class Drawn(NamedTuple):
-    """A row of a batch: how it was drawn, "score" or "explore", with what probability, and its
-    place in the reading order (see :mod:`pnuauc.review.expected`)."""
+    """A row of a batch: how it was drawn, "score" or "explore", and with what probability."""
 
     id: str
     probability: float
     score: float
     by: str
-    place: float
 
 
 class _Batch(NamedTuple):
@@ -110,10 +108,7 @@ class Ledger:
     def _take(self, entry: dict[str, Any]) -> None:
         date = str(entry["date"])
         if "drawn" in entry:
-            rows = [
-                Drawn(str(i), float(p), float(s), str(by), float(u))
-                for i, p, s, by, u in entry["drawn"]
-            ]
+            rows = [Drawn(str(i), float(p), float(s), str(by)) for i, p, s, by in entry["drawn"]]
             self.batches.append(_Batch(rows, date))
             self._drawn |= {row.id for row in rows}
             return
@@ -173,7 +168,7 @@ class Ledger:
             ["id", "round", "probability", "score", "drawn_by", "decision", "date"]
         ]
         for k, batch in enumerate(self.batches, start=1):
-            for i, p, s, by, _ in batch.rows:
+            for i, p, s, by in batch.rows:
                 lines.append([i, k, p, s, by, *self.decisions.get(i, ("", batch.date))])
         return lines + [[i, k, "", "", "hand", *self.decisions[i]] for i, k in self.by_hand.items()]
 

@@ -30,6 +30,7 @@ from pnuauc._utils.arrays import Floats
 from pnuauc.io.columns import strings
 from pnuauc.model.model import cell_text
 from pnuauc.study import ColumnRoles
+from pnuauc.study.rows import groups_of
 
 __all__ = ["PoolRanker", "Ranking", "draw_batch", "explore_share"]
 
@@ -71,7 +72,10 @@ class PoolRanker:
     def __init__(self, table: Any, columns: ColumnRoles, random_state: int = 0) -> None:
         self._seed = random_state % 2**31
         self._views: dict[str, Any] = {}
-        unused = {columns.label, *columns.ids, *columns.drop}
+        unused = {columns.label, *columns.apart, *columns.drop}
+        self._groups = np.arange(table.num_rows)
+        if columns.grouping:
+            self._groups = groups_of(table, columns.grouping)
         features = table.select([name for name in table.column_names if name not in unused])
         kinds = {c.name: c.kind for c in columns.encoder().fit(features).columns_}
         texts = [name for name, kind in kinds.items() if kind == "text"]
@@ -121,11 +125,8 @@ class PoolRanker:
         if not (y == 1).any() or not self._views:
             return None
         rows, target, weight = self._training(y)
-        n_folds = _FOLDS if target.sum() >= 2 * _FOLDS else 1
-        rng = np.random.default_rng(self._seed)
-        fold = np.empty(len(rows), dtype=int)
-        for group in (target, ~target):
-            fold[group] = rng.permutation(np.arange(group.sum()) % n_folds)
+        n_folds = _FOLDS if len(np.unique(self._groups[rows[target]])) >= _FOLDS else 1
+        fold = self._deal(rows, y[rows], n_folds)
         free = np.isnan(y) if np.isnan(y).any() else np.ones(len(y), dtype=bool)
         whole, held_out = [], []
         for name, X in self._views.items():
@@ -145,7 +146,7 @@ class PoolRanker:
         # nothing for what ranks no better than chance, and the better the more
         aucs = np.array([roc_auc_score(target, h, sample_weight=weight) for h in held_out])
         lift = np.maximum(aucs - 0.5, 0.0)
-        if lift.any():
+        if lift.any() and target.sum() >= 2 * _FOLDS:
             odds = (lift / lift.max()) ** 4
             shares = odds / odds.sum()
         stands = np.empty(len(rows))
@@ -164,6 +165,16 @@ class PoolRanker:
         totals = np.array([1.0, 0.5, 0.5]) if sizes[1] else np.array([1.0, 0.0, 1.0])
         weight = np.repeat(sizes[0] * totals / np.maximum(sizes, 1), sizes)
         return np.concatenate(parts), np.arange(sizes.sum()) < sizes[0], weight
+
+    def _deal(self, rows: NDArray[np.intp], y: Floats, n_folds: int) -> NDArray[np.intp]:
+        """Fold of each row: groups are dealt whole, those with positives first, shape (m,)."""
+        rng, group = np.random.default_rng(self._seed), self._groups[rows]
+        fold = np.full(self._groups.max() + 1, -1)
+        for role in (y == 1, y == 0, np.isnan(y)):
+            new = np.unique(group[role])
+            new = new[fold[new] < 0]
+            fold[new] = rng.permutation(np.arange(len(new)) % n_folds)
+        return np.asarray(fold[group])
 
     def explain(self, rows: NDArray[np.intp], y: Floats) -> tuple[list[list[str]], list[str]]:
         """For each row the words that speak for it, and its columns that do, as text."""

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable, dump_json, few
-from pnuauc.evaluation.posterior import Expected
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.readers import as_table, read_cells
 from pnuauc.io.write import atomic_file, write_text
 from pnuauc.model.files import load_model
 from pnuauc.review.audit import Audit
-from pnuauc.review.expected import Outlook, held_out_auc, outlook
+from pnuauc.review.expected import Outlook, outlook
 from pnuauc.review.ledger import Drawn, Ledger, check_decisions, id_text
 from pnuauc.review.page import review_page, review_sheet
 from pnuauc.review.rank import PoolRanker, Ranking, draw_batch, explore_share
@@ -67,9 +66,9 @@ class Status(ShownAsTable):
     recall_low : proven likewise: at least this share of all positives is known
     target : the recall to stop at
     stop : whether the proven recall has reached the target
-    expected : what a model of the reading order expects; None before the review finds a positive
+    expected : what the last ranking and the decisions lead to expect, with its AUC; None before the
+        review finds a positive
     expected_recall, expected_stop : the same question by the upper limit of ``expected.hidden``
-    auc : of the last ranking over all rows that the table left unlabelled, with limits
     rounds : one :class:`RoundStatus` for each complete round
     """
 
@@ -88,7 +87,6 @@ class Status(ShownAsTable):
     stop: bool
     rounds: tuple[RoundStatus, ...]
     expected: Outlook | None = None
-    auc: Expected | None = None
 
     @property
     def expected_recall(self) -> float | None:
@@ -105,10 +103,8 @@ class Status(ShownAsTable):
         """Plain values, for JSON."""
         out = asdict(self)
         out |= {"expected_recall": self.expected_recall, "expected_stop": self.expected_stop}
-        if self.auc is not None:
-            out["auc"] = self.auc._asdict()
         if self.expected is not None:
-            for name in ("hidden", "share"):
+            for name in ("hidden", "share", "auc"):
                 out["expected"][name] = getattr(self.expected, name)._asdict()
         return out
 
@@ -126,7 +122,7 @@ class Status(ShownAsTable):
         ]
         found = self.expected
         if found is None:
-            out.append("Expected: nothing yet, as the review has found no positive.")
+            out.append("Expected: nothing yet, as too few positives were found.")
         elif self.expected_recall is None:
             out.append(
                 f"Expected: cannot be estimated. {found.random_hits} of the rows drawn at random "
@@ -136,18 +132,16 @@ class Status(ShownAsTable):
         else:
             hidden, share = found.hidden, found.share
             out += [
-                f"Expected, if the ranking goes on as it did: {hidden.value:.1f} positives hidden, "
-                f"at most {hidden.high:,.0f}, so the recall is at least "
-                f"{self.expected_recall:.1%}: {'stop' if self.expected_stop else 'go on'}. The "
-                f"next batch would find {found.next_batch:.1f}.",
+                f"Expected, if unread rows are like read ones of the same score: "
+                f"{hidden.value:.1f} positives hidden, at most {hidden.high:,.0f} (9 of 10 times), "
+                f"so the recall is at least {self.expected_recall:.1%}: "
+                f"{'stop' if self.expected_stop else 'go on'}. The next batch would find "
+                f"{found.next_batch:.1f}.",
                 f"Of the rows that the table left unlabelled {share.value:.1%} are positive "
                 f"({share.low:.1%} to {share.high:.1%}).",
+                f"AUC of the ranking over these rows: {found.auc.value:.3f} ({found.auc.low:.3f} "
+                f"to {found.auc.high:.3f}).",
             ]
-        if self.auc is not None:
-            out.append(
-                f"AUC of the ranking over these rows: {self.auc.value:.3f} ({self.auc.low:.3f} to "
-                f"{self.auc.high:.3f})."
-            )
         if self.n_open:
             out.append(f"{self.n_open:,} rows of round {self.round} wait for a decision.")
         if self.n_undecided:
@@ -189,6 +183,7 @@ class _Settings:
     alpha: float
     drop: list[str]
     categorical: list[str]
+    group: list[str]
     codes: dict[str, Any]
     model: str | None
     random_state: int
@@ -238,6 +233,8 @@ class Review:
         positives than random rows do, then nine tenths.
     stop_at_recall : the recall to prove, known positives / all positives of the table
     alpha : probability with which the proven bound may ever be wrong
+    group : names of columns whose rows of one value belong together, such as a customer
+        Rows are drawn one by one; a row is judged by models that saw no row of its group.
     drop, categorical, positive_label, negative_label, unlabeled_label
         As in :func:`pnuauc.fit_table`.
     model : path of a model file, optional
@@ -257,6 +254,7 @@ class Review:
         alpha: float = 0.05,
         drop: Sequence[str] = (),
         categorical: Sequence[str] = (),
+        group: Sequence[str] = (),
         positive_label: Any = None,
         negative_label: Any = None,
         unlabeled_label: Any = None,
@@ -274,6 +272,7 @@ class Review:
             alpha=alpha,
             drop=list(drop),
             categorical=list(categorical),
+            group=list(group),
             codes=vars(LabelCodes(positive_label, negative_label, unlabeled_label)),
             model=None if model is None else os.path.abspath(model),
             random_state=secrets.randbits(32) if random_state is None else int(random_state),
@@ -318,8 +317,9 @@ class Review:
             raise InputError("A review needs a table with named columns.")
         ids = () if s.id is None else (s.id,)
         codes = LabelCodes(**s.codes)
-        self._roles = ColumnRoles(s.label, ids, tuple(s.drop), tuple(s.categorical), codes)
-        for name in (*needed, *ids, *s.drop):
+        drop, categorical, group = tuple(s.drop), tuple(s.categorical), tuple(s.group)
+        self._roles = ColumnRoles(s.label, ids, drop, categorical, codes, groups=group)
+        for name in (*needed, *ids, *drop, *self._roles.grouping):
             if name not in data.column_names:
                 raise InputError(
                     f"There is no column '{name}'; the columns are {few(data.column_names, 10)}."
@@ -437,11 +437,9 @@ class Review:
         rows, chance, random = draw_batch(ranking.scores, pool, s.batch, float(explore), rng)
         with atomic_file(self.folder / _SCORES) as stream:
             np.savez(stream, **ranking._asdict())
-        places = (np.argsort(np.argsort(ranking.scores[pool])) + 0.5) / len(self._pool)
-        place = dict(zip(pool, places, strict=True))
         ledger.add_batch(
             [
-                Drawn(self.ids[k], float(p), float(ranking.scores[k]), by, float(place[k]))
+                Drawn(self.ids[k], float(p), float(ranking.scores[k]), by)
                 for k, p, by in zip(rows, chance, np.where(random, "explore", "score"), strict=True)
             ]
         )
@@ -522,34 +520,30 @@ class Review:
             stop=recall >= s.stop_at_recall,
             rounds=tuple(rounds),
             expected=self._expected(n_left + len(ledger.open_rows)),
-            auc=self._auc(),
         )
 
     def _expected(self, n_left: int) -> Outlook | None:
-        """From the rows that were drawn and decided; how rows picked by hand were found is not
-        known, so that they are no evidence."""
-        labels, s = self.ledger.labels, self._settings
-        drawn = [row for batch in self.ledger.batches for row in batch.rows if row.id in labels]
+        """From the last ranking; how rows picked by hand were found is not known, so that they are
+        no evidence."""
+        last, s, ledger = self._last_ranking, self._settings, self.ledger
+        if last is None:
+            return None
+        by = np.full(len(self.ids), "", dtype=object)
+        for row in (row for batch in ledger.batches for row in batch.rows):
+            if row.id in ledger.decisions:
+                by[self._place[row.id]] = row.by
+        by[[self._place[name] for name in ledger.by_hand]] = "hand"
+        pool = np.isnan(self._given)[last.rows]
+        rows = last.rows[pool]
         return outlook(
-            [row.place for row in drawn],
-            [labels[row.id] == 1 for row in drawn],
-            [row.by == "explore" for row in drawn],
-            n_pool=len(self._pool),
+            last.held_out[pool],
+            self.y[rows],
+            by[rows],
+            weights=last.weights[pool],
             n_left=n_left,
             batch=s.batch,
             level=1.0 - s.alpha,
         )
-
-    def _auc(self) -> Expected | None:
-        """Of the last ranking, by the decisions so far."""
-        last = self._last_ranking
-        if last is None or not len(last.rows):
-            return None
-        pool = np.isnan(self._given)[last.rows]
-        rows = last.rows[pool]
-        drawn = ~np.isnan(self.probability[rows])
-        level = 1.0 - self._settings.alpha
-        return held_out_auc(last.held_out[pool], self.y[rows], last.weights[pool], drawn, level)
 
 
 def _recall(found: int, hidden: float) -> float:

@@ -78,9 +78,9 @@ class ColumnRoles:
     """Which column is the label, which name the rows, which are left out, which are categories.
 
     Rows that share a value of one of ``groups`` belong together; ("none",) says that rows of one id
-    do not. ``time`` names the column by which rows are judged in their order, ``propensity`` the one
-    with the chance that a row would be labelled. ``decimal`` and ``date_format`` say how text cells are written, ``embedding`` which columns are one vector: see
-    :class:`TableEncoder`.
+    do not. ``time`` names the column by which rows are judged in their order, ``propensity`` the
+    one with the chance that a row would be labelled. ``decimal`` and ``date_format`` say how text
+    cells are written, ``embedding`` which columns are one vector: see :class:`TableEncoder`.
     """
 
     label: str
