@@ -86,15 +86,15 @@ class PoolRanker:
         if others:
             categorical = tuple(c for c in columns.categorical if c in others)
             self._encoder = replace(columns, categorical=categorical).encoder().fit(self._table)
-            columns = self._encoder.transform(self._table, "kernels")
-            self._views["columns"] = columns
+            dense = self._encoder.transform(self._table, "kernels")
+            self._views["columns"] = dense
             # Gaussians of two widths around rows drawn: scoring takes time linear in rows
             kernels = [
                 Nystroem(
-                    gamma=sharpness / columns.shape[1],
-                    n_components=min(_CENTERS, len(columns)),
+                    gamma=sharpness / dense.shape[1],
+                    n_components=min(_CENTERS, len(dense)),
                     random_state=self._seed,
-                ).fit_transform(columns)
+                ).fit_transform(dense)
                 for sharpness in _SHARPNESS
             ]
             self._views["kernels"] = np.hstack(kernels).astype(np.float32)
