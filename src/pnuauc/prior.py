@@ -128,7 +128,8 @@ class ClassPrior(ShownAsTable):
         below = np.cumsum(w) - w / 2.0
         low, high = np.interp([(1.0 - level) / 2.0, (1.0 + level) / 2.0], below, s)
         error = float(np.sqrt((s - mean) ** 2 @ w))
-        return cls(mean, float(low), float(high), level, error, source, doubt, s, w)
+        low, high = min(float(low), mean), max(float(high), mean)
+        return cls(mean, low, high, level, error, source, doubt, s, w)
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -123,23 +123,15 @@ class Posterior:
 
         Not the shortest interval: where labels say little that begins at 0 and errs on one side.
         """
-        tail = (1.0 - level) / 2.0
-        low, high = _quantiles(self.shares, self.weights, (tail, 1.0 - tail))
-        mean = float(self.weights @ self.shares)
-        return Expected(mean, min(float(low), mean), max(float(high), mean))
+        prior = self.class_prior(level)
+        return Expected(prior.value, prior.low, prior.high)
 
     def class_prior(
         self, level: float = 0.95, source: str = "estimated from held-out scores"
     ) -> ClassPrior:
         """The share with its whole posterior, as other rooms take it."""
-        found = self.share(level)
-        order = np.argsort(self.shares)
-        shares, first = np.unique(self.shares[order], return_index=True)
-        weights = np.add.reduceat(self.weights[order], first)
-        error = float(np.sqrt(weights @ (shares - weights @ shares) ** 2))
-        value = float(weights @ shares)
-        low, high = min(found.low, value), max(found.high, value)
-        return ClassPrior(value, low, high, level, error, source, None, shares, weights)
+        shares, number = np.unique(self.shares, return_inverse=True)
+        return ClassPrior.from_posterior(shares, np.bincount(number, self.weights), level, source)
 
     def probability(self, places: ArrayLike) -> Floats:
         """Chance that an unlabelled row at each place is positive, shape of ``places``."""
@@ -209,13 +201,7 @@ class Posterior:
         middle, used = 0.5 * (cells[1:] + cells[:-1]), mass > 0
         below = special.bdtr(counts[:, None], k, middle[None, used]) @ mass[used]
         mean = float(k * (self.weights @ chance))
-        before = np.concatenate([[0.0], below[:-1]])
-        # an allowance for rounding: all counts together have probability 1
-        last = np.searchsorted(below, before + level * below[-1] - 1e-9)
-        begins = np.flatnonzero(last < len(counts))
-        ends = last[begins]
-        best = np.lexsort((before[begins] - below[ends], counts[ends] - counts[begins]))[0]
-        low, high = counts[begins[best]], counts[ends[best]]
+        low, high = _shortest(counts, np.diff(below, prepend=0.0), level)
         return Expected(
             mean, float(min(low, np.floor(mean))), float(max(high, np.ceil(mean - 1e-9)))
         )
@@ -248,16 +234,14 @@ class Posterior:
 
     def thinned(self) -> Posterior:
         """At most 400 curves of equal weight that stand for all, in float32 as they are stored."""
-        if len(self.shares) > _KEPT:
-            marks = (np.arange(_KEPT) + 0.5) / _KEPT
+        kept, weights = np.arange(len(self.shares)), self.weights
+        if len(kept) > _KEPT:
             order = np.argsort(self.shares)  # evenly over shares: their mean hardly moves
-            below = np.cumsum(self.weights[order])
+            below, marks = np.cumsum(self.weights[order]), (np.arange(_KEPT) + 0.5) / _KEPT
             kept = order[np.searchsorted(below, marks).clip(max=len(order) - 1)]
-            curves, shares, weights = self.curves[kept], self.shares[kept], np.ones(_KEPT) / _KEPT
-        else:
-            curves, shares, weights = self.curves, self.shares, self.weights
-        curves = curves.astype(np.float32).astype(np.float64)
-        return replace(self, curves=curves, shares=shares, weights=weights)
+            weights = np.full(_KEPT, 1.0 / _KEPT)
+        curves = self.curves[kept].astype(np.float32).astype(np.float64)
+        return replace(self, curves=curves, shares=self.shares[kept], weights=weights)
 
     def spec(self) -> dict[str, Any]:
         return {"misfit": self.misfit}
@@ -583,12 +567,15 @@ def _quantiles(values: Floats, weights: Floats, at: tuple[float, ...]) -> Floats
 def _shortest(values: Floats, weights: Floats, level: float) -> tuple[float, float]:
     """Limits of the shortest interval that holds ``level`` of the weight.
 
-    A posterior that piles up at an end (an AUC near 1, a share near 0) has its interval there.
+    A posterior that piles up at an end (an AUC near 1, a share near 0) has its interval there. Of
+    intervals of one length it is the one that holds most.
     """
     order = np.argsort(values)
     values, below = values[order], np.cumsum(weights[order])
     before = np.concatenate([[0.0], below[:-1]])
-    last = np.searchsorted(below, before + level * below[-1] - 1e-12)
+    # an allowance for rounding: all values together have probability 1
+    last = np.searchsorted(below, before + level * below[-1] - 1e-9)
     begins = np.flatnonzero(last < len(values))
-    best = np.argmin(values[last[begins]] - values[begins])
-    return float(values[begins[best]]), float(values[last[begins[best]]])
+    ends = last[begins]
+    best = np.lexsort((before[begins] - below[ends], values[ends] - values[begins]))[0]
+    return float(values[begins[best]]), float(values[ends[best]])

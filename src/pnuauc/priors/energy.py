@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,48 +16,30 @@ from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.priors.base import BasePrior, Estimate, take
 
-__all__ = ["EnergyDistancePrior", "cross_sums", "within_sums"]
+__all__ = ["EnergyDistancePrior", "distance_sums"]
 
 #: Entries of one block of the distance matrix: 4 million doubles are 32 MB.
 _BLOCK = 1 << 22
 
 
-def cross_sums(A: Any, B: Any, exponent: float) -> tuple[Floats, Floats]:
-    """Sums of |a - b|^exponent over b, shape (n_A,), and over a, shape (n_B,)."""
+def distance_sums(A: Any, B: Any, exponent: float) -> tuple[Floats, Floats]:
+    """Sums of |a - b|^exponent over b, shape (n_A,), and over a, shape (n_B,).
+
+    Where A is B the distance of a row to itself is exactly 0.
+    """
     over_b, over_a = np.zeros(A.shape[0]), np.zeros(B.shape[0])
-    for rows, columns in _blocks(A.shape[0], B.shape[0]):
-        distance = squared_distances(A[rows], B[columns])
-        _power(distance, exponent)
-        over_b[rows] += distance.sum(axis=1)
-        over_a[columns] += distance.sum(axis=0)
-    return over_b, over_a
-
-
-def within_sums(A: Any, exponent: float) -> Floats:
-    """Sums of |a_i - a_j|^exponent over j, shape (n_A,); the term i = j is exactly 0."""
-    sums = np.zeros(A.shape[0])
-    for rows, columns in _blocks(A.shape[0], A.shape[0]):
-        distance = squared_distances(A[rows], A[columns])
-        same = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
-        distance[same - rows.start, same - columns.start] = 0
-        _power(distance, exponent)
-        sums[rows] += distance.sum(axis=1)
-    return sums
-
-
-def _power(squared: Floats, exponent: float) -> None:
-    if exponent == 1:
-        np.sqrt(squared, out=squared)
-    else:
-        np.power(squared, exponent / 2, out=squared)
-
-
-def _blocks(n: int, m: int) -> Iterator[tuple[slice, slice]]:
-    width = min(m, 4096)
+    width = min(B.shape[0], 4096)
     height = max(1, _BLOCK // width)
-    for top in range(0, n, height):
-        for left in range(0, m, width):
-            yield slice(top, min(top + height, n)), slice(left, min(left + width, m))
+    for top in range(0, A.shape[0], height):
+        for left in range(0, B.shape[0], width):
+            rows, columns = slice(top, top + height), slice(left, left + width)
+            squared = squared_distances(A[rows], B[columns])
+            if A is B:
+                np.fill_diagonal(squared[max(left - top, 0) :, max(top - left, 0) :], 0.0)
+            distance = squared ** (0.5 * exponent)
+            over_b[rows] += distance.sum(axis=1)
+            over_a[columns] += distance.sum(axis=0)
+    return over_b, over_a
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -198,16 +179,16 @@ class _RowMeans(NamedTuple):
     @classmethod
     def of(cls, P: Any, N: Any, U: Any, alpha: float) -> _RowMeans:
         n_p, n_n, n_u = (sample.shape[0] for sample in (P, N, U))
-        pn, np_ = cross_sums(P, N, alpha)
-        pu, up = cross_sums(P, U, alpha)
-        nu, un = cross_sums(N, U, alpha)
+        (pn, np_), (pu, up), (nu, un), (pp, _), (nn, _) = (
+            distance_sums(A, B, alpha) for A, B in ((P, N), (P, U), (N, U), (P, P), (N, N))
+        )
         return cls(
             p_to_n=pn / n_n,
             p_to_u=pu / n_u,
-            p_to_p=within_sums(P, alpha) / (n_p - 1),
+            p_to_p=pp / (n_p - 1),
             n_to_p=np_ / n_p,
             n_to_u=nu / n_u,
-            n_to_n=within_sums(N, alpha) / (n_n - 1),
+            n_to_n=nn / (n_n - 1),
             u_to_p=up / n_p,
             u_to_n=un / n_n,
         )
