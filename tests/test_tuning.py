@@ -12,6 +12,7 @@ FIELDS = [
     (type(room).__name__, field.name, getattr(room, field.name))
     for room in (
         tuning.POSTERIOR,
+        tuning.INTERVALS,
         tuning.COMMITTEE,
         tuning.TOGETHER,
         tuning.LATER,

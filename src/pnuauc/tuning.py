@@ -12,11 +12,13 @@ from typing import Generic, TypeVar
 __all__ = [
     "COMMITTEE",
     "DIFFERENT",
+    "INTERVALS",
     "LATER",
     "POSTERIOR",
     "TOGETHER",
     "Committee",
     "Different",
+    "Intervals",
     "Later",
     "PosteriorTuning",
     "Together",
@@ -224,7 +226,43 @@ class Different:
     )
 
 
+@dataclass(frozen=True)
+class Intervals:
+    """Of AUCs from given scores (:mod:`pnuauc.evaluation.conditional`, ``estimate``)."""
+
+    usual: Tuned[float] = Tuned(
+        1.2,
+        "Factor k of the variance of a row's place that few rows are pulled to: .6 to 1 for two "
+        "Gaussians, 3 for an outlier that loses to everything. Less is too narrow with ten rows.",
+        "python -m experiments coverage",
+    )
+    usual_rows: Tuned[float] = Tuned(
+        10.0,
+        "Rows that the usual value counts for. Fewer leave intervals of ten rows to their luck.",
+        "python -m experiments coverage",
+    )
+    refuted: Tuned[float] = Tuned(
+        0.999,
+        "Confidence at which a prior under which no AUC in [0, 1] fits is called refuted; at .95 "
+        "the true prior would be refuted now and then.",
+        "reason: one in a thousand",
+    )
+    narrower: Tuned[float] = Tuned(
+        0.9,
+        "Width of the combination over that of PN alone below which auto takes unlabelled rows in: "
+        "an interval that was chosen for being narrow is too narrow.",
+        "reason: a tenth is worth an assumption",
+    )
+    away: Tuned[float] = Tuned(
+        0.02,
+        "PU and NU divide by 1 - prior and prior: where an uncertain prior may come nearer to 0 or "
+        "1 than this, the estimate that divides by it is left out of a combination.",
+        "reason: an error of .01 in the prior would halve or double what is divided",
+    )
+
+
 POSTERIOR = PosteriorTuning()
+INTERVALS = Intervals()
 COMMITTEE = Committee()
 TOGETHER = Together()
 LATER = Later()

@@ -11,9 +11,6 @@ from scipy import stats
 from pnuauc import ClassPrior
 from pnuauc.core.ranks import moments_of, raw_to_auc
 from pnuauc.evaluation.conditional import (
-    REFUTED,
-    USUAL,
-    USUAL_ROWS,
     Conditional,
     conditionals,
     mixture_limits,
@@ -25,7 +22,11 @@ from pnuauc.metrics import (
     ScoreCounts,
     auc_estimate,
 )
+from pnuauc.tuning import INTERVALS
 from tests.conftest import gaussian_scores
+
+REFUTED = INTERVALS.refuted.value
+USUAL, USUAL_ROWS = INTERVALS.usual.value, INTERVALS.usual_rows.value
 
 
 def at_each(*parts):

@@ -18,6 +18,7 @@ from pnuauc.core.ranks import SINGLES, USES, Counts, ScoreCounts, projections, r
 from pnuauc.evaluation import conditional, estimate
 from pnuauc.labels import UNLABELED, Roles, read_roles
 from pnuauc.prior import ClassPrior
+from pnuauc.tuning import INTERVALS
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,7 +208,7 @@ def compare_counted(
         kept = mass * np.prod(
             [conditional.conditionals(m, shares, weights).inside() for m in moments], axis=0
         )
-        if len(shares) > 1 and kept.sum() > 1.0 - conditional.REFUTED:
+        if len(shares) > 1 and kept.sum() > 1.0 - INTERVALS.refuted.value:
             mass = kept / kept.sum()
     raw_a, raw_b = (np.nan_to_num(each.raw) for each in moments)
     # the prior only scales a difference: sampling error at the mean slope, its own error on top

@@ -8,7 +8,7 @@ the variance is a function of the true AUC a,
 
 where v_r(1) and v_r(1/2) are the variances of a row's projection when the classes are apart and
 when they are alike: both follow from the prior alone. k_r is read off the rows and pulled towards
-``USUAL``, the more so the less the rows can tell (4 a (1 - a) n_r of them carry the information).
+the usual value (tuning), the more so the less the rows can tell: 4 a (1 - a) n_r of them do.
 One row shows nothing: the largest possible k_r, 3, stands in. Limits are the two a at which
 |estimate - a| = t sqrt(V(a)): Wilson's idea for a share, closed form, inside [0, 1].
 """
@@ -26,13 +26,8 @@ from pnuauc._utils.arrays import Floats
 from pnuauc.core.ranks import PairShares, raw_to_auc
 from pnuauc.exceptions import PriorNotIdentifiedError
 from pnuauc.prior import ClassPrior, read_prior
+from pnuauc.tuning import INTERVALS
 
-#: k_r of two Gaussians is .6 to 1; of an outlier that loses to everything, 3.
-USUAL = 1.2
-#: Rows that the usual value counts for.
-USUAL_ROWS = 10.0
-#: Confidence at which a prior under which no AUC in [0, 1] fits is called refuted.
-REFUTED = 0.999
 #: A placement that is 0 or 1 has the variance a (1 - a), three times 4 a (1 - a) / 12.
 _LARGEST = 3.0
 #: Covariances by role where the classes are alike, whatever the prior.
@@ -113,12 +108,12 @@ class Conditional:
         return np.where(possible, np.clip([low, high], 0.0, 1.0), np.nan)
 
     def lenient_limits(self, level: float) -> Floats:
-        """As :meth:`limits`; where there are none, those of ``REFUTED``.
+        """As :meth:`limits`; where there are none, those at which a prior is refuted.
 
         The true prior lies beyond the limits now and then: only far beyond it is refuted.
         """
         found = self.limits(level)
-        return np.where(np.isnan(found), self.limits(max(level, REFUTED)), found)
+        return np.where(np.isnan(found), self.limits(max(level, INTERVALS.refuted.value)), found)
 
     def distribution(self, grid: Floats) -> Floats:
         """Confidence that the AUC is at most each a: t((a - value) / sqrt(V(a))), shape (J, n)."""
@@ -172,6 +167,7 @@ def conditionals(
     raw_weights = np.where(used, weights * slope, 0.0)
     squares = (raw_weights[:, :, None] * raw_weights[:, None, :])[:, None]
     n = np.asarray(moments.n, dtype=float)
+    usual, usual_rows = INTERVALS.usual.value, INTERVALS.usual_rows.value
     # variances of one row by role, shape (J, 3): alike, apart, and as the rows show them
     alike, apart = ((squares * matrix).sum(axis=(2, 3)) for matrix in role_extremes(priors))
     seen = n * (squares * moments.by_role).sum(axis=(2, 3))
@@ -182,17 +178,17 @@ def conditionals(
     several = n > 1  # one row shows no spread at all
     weight = np.where(several, n * uncertain, 0.0)
     reading = (seen - apart) / np.maximum(uncertain * span, 1e-12)
-    k = weight * np.clip(reading, 0.0, _LARGEST) + USUAL_ROWS * USUAL
-    k = np.where(n == 1, _LARGEST, k / (weight + USUAL_ROWS))
+    k = weight * np.clip(reading, 0.0, _LARGEST) + usual_rows * usual
+    k = np.where(n == 1, _LARGEST, k / (weight + usual_rows))
     # at priors near 1/2 an apart U scatters more than an alike one: then no dependence on a is used
-    steady = np.where(several, n * seen, 0.0) + USUAL_ROWS * np.maximum(apart, alike)
-    steady /= np.where(several, n, 0.0) + USUAL_ROWS
+    steady = np.where(several, n * seen, 0.0) + usual_rows * np.maximum(apart, alike)
+    steady /= np.where(several, n, 0.0) + usual_rows
     rising = span > 1e-9
     # a role that has no weight has no variance under either extreme
     rows = np.where((n > 0) & (alike + apart > 0), np.maximum(n, 1.0), np.inf)
     base = np.where(rising, apart, steady) / rows
     rise = np.where(rising, 4.0 * k * span, 0.0) / rows
-    df = satterthwaite(base + rise * a * (1.0 - a), np.where(several, n - 1.0 + USUAL_ROWS, 0.0))
+    df = satterthwaite(base + rise * a * (1.0 - a), np.where(several, n - 1.0 + usual_rows, 0.0))
     return Conditional(value, inflation * base.sum(axis=1), inflation * rise.sum(axis=1), df)
 
 
@@ -204,13 +200,13 @@ def mixture_limits(
     A prior under which the estimate refutes AUCs in [0, 1] keeps as much of its weight as the
     confidence that falls inside. Where the mixture refutes every AUC at ``level``, or there is one
     prior alone, the mean of the limits at each prior stands in; None where all of them refute
-    every AUC at ``REFUTED``.
+    every AUC at the level that refutes.
     """
     kept = weights
     if len(weights) > 1:
         curves = parts.distribution(_GRID)
         kept = weights * (curves[:, -1] - curves[:, 0])
-        if float(kept.sum()) < (1.0 - REFUTED) / 2.0:
+        if float(kept.sum()) < (1.0 - INTERVALS.refuted.value) / 2.0:
             return None
         kept = kept / kept.sum()
         mixed, tail = kept @ curves, (1.0 - level) / 2.0

@@ -27,16 +27,11 @@ from pnuauc.evaluation.conditional import (
 from pnuauc.exceptions import MissingRoleError, PriorRefutedError
 from pnuauc.labels import ROLES, Roles, read_roles
 from pnuauc.prior import ClassPrior
+from pnuauc.tuning import INTERVALS
 
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
 #: Numbers of the roles (P, N, U) that each estimate is made of: winner and loser.
 PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
-#: NU divides by the prior and PU by the rest: where an uncertain prior may come nearer to 0 or 1
-#: than this, the estimate that divides by it is left out of a combination.
-_AWAY = 0.02
-# "auto" takes unlabelled rows in only where the interval becomes clearly narrower: an interval that
-# was chosen for being narrow is too narrow, and the prior's error is not independent of the scores.
-_CLEARLY_NARROWER = 0.9
 #: Points and masses that integrate smooth functions against N(0, 1).
 _POINTS, _MASS = np.polynomial.hermite_e.hermegauss(60)
 _MASS /= _MASS.sum()
@@ -228,7 +223,7 @@ def auc_from_counts(
         except PriorRefutedError as error:
             reason = str(error).rstrip(".")
         else:
-            if both.high - both.low <= _CLEARLY_NARROWER * (alone.high - alone.low):
+            if both.high - both.low <= INTERVALS.narrower.value * (alone.high - alone.low):
                 return both
             reason = "they would not make the interval clearly narrower"
     notes.append(f"auto chose 'pn': the unlabelled rows are left out, because {reason}.")
@@ -464,7 +459,7 @@ def weigh(moments: PairShares, prior: ClassPrior) -> tuple[Floats, str | None]:
     shares, mass = prior.nodes(7)
     slope, offset = raw_to_auc(shares)
     values = slope * moments.raw - offset
-    away = 0.0 if len(shares) == 1 else _AWAY
+    away = 0.0 if len(shares) == 1 else INTERVALS.away.value
     allowed = np.array([True, shares.max() < 1.0 - away, shares.min() > away])
     note = None
     if len(shares) > 1 and not allowed.all():
