@@ -261,23 +261,28 @@ def risk_covariance(
         "squared", "exponential", "logistic", "zero_one", or a function of the margin.
     """
     _check_sizes(prior, n_positive, n_negative, n_unlabeled)
-    pairs = _Pairs(positive, negative, prior, loss)
-    t_p, t_n = prior, 1.0 - prior
+    losses, p, n, u = _population(positive, negative, prior, loss)
+    t_p, t_n, zero = prior, 1.0 - prior, np.zeros(len(p))
+    over_p, over_n, over_u = losses @ p, losses @ n, losses @ u  # of a point that should win
+    p_over, n_over, u_over = p @ losses, n @ losses, u @ losses  # of one that should lose
+    on_p = np.stack([over_n, (over_u - t_p * (over_p + p_over)) / t_n, zero])
+    on_n = np.stack([p_over, zero, (u_over - t_n * (over_n + n_over)) / t_p])
+    on_u = np.stack([zero, p_over / t_n, over_n / t_p])
     matrix = (
-        _covariance(pairs.on_positive()) / n_positive
-        + _covariance(pairs.on_negative()) / n_negative
-        + _covariance(pairs.on_unlabeled(), pairs.mass) / n_unlabeled
+        _covariance(on_p, p) / n_positive
+        + _covariance(on_n, n) / n_negative
+        + _covariance(on_u, u) / n_unlabeled
     )
-    matrix[0, 0] += _interaction(pairs.pn) / (n_positive * n_negative)
-    of_pu, of_nu = pairs.mixed_interactions()
-    matrix[1, 1] += of_pu / (t_n**2 * n_positive * n_unlabeled)
-    matrix[2, 2] += of_nu / (t_p**2 * n_negative * n_unlabeled)
-    for k, own, n, ratio in (
-        (1, pairs.pp, n_positive, t_p / t_n),
-        (2, pairs.nn, n_negative, t_n / t_p),
-    ):
-        # Var of a U-statistic of order two: 4 z1/n + 2 z2/(n (n-1)), z2 the pure pair part
-        matrix[k, k] += ratio**2 * 2.0 * _interaction(0.5 * (own + own.T)) / (n * (n - 1))
+    # Var of a U-statistic of order two: 4 z1/n + 2 z2/(n (n-1)), z2 the pure pair part
+    even = 0.5 * (losses + losses.T)
+    within_p, within_n = (
+        2.0 * _interaction(even, role, role) / (k * (k - 1))
+        for role, k in ((p, n_positive), (n, n_negative))
+    )
+    pn, pu, un = (_interaction(losses, *roles) for roles in ((p, n), (p, u), (u, n)))
+    matrix[0, 0] += pn / (n_positive * n_negative)
+    matrix[1, 1] += (pu / (n_positive * n_unlabeled) + t_p**2 * within_p) / t_n**2
+    matrix[2, 2] += (un / (n_negative * n_unlabeled) + t_n**2 * within_n) / t_p**2
     _check_finite(matrix)
     return RiskCovariance(matrix)
 
@@ -357,95 +362,50 @@ def printed_variance(
     :func:`risk_covariance`; ``prior`` is the share of positives inside the unlabelled rows.
     """
     _check_sizes(prior, n_positive, n_negative, np.inf)
-    pairs = _Pairs(positive, negative, prior, loss)
+    losses, p, n, u = _population(positive, negative, prior, loss)
     t_p, t_n = prior, 1.0 - prior
-    p_over_n, p_over_u, p_over_p = pairs.pn.mean(1), pairs.p_over_u, pairs.pp.mean(1)
-    p_over_n_at_n, u_over_n, n_over_n = pairs.pn.mean(0), pairs.u_over_n, pairs.nn.mean(1)
-    tau_p = _covariance(np.stack([p_over_n, p_over_u, p_over_p]))
-    tau_n = _covariance(np.stack([p_over_n_at_n, u_over_n, n_over_n]))
-    _check_finite(tau_p, tau_n, pairs.pn.var(), pairs.pp.var(), pairs.nn.var())
+    tau_p = _covariance(np.stack([losses @ n, losses @ u, losses @ p]), p)
+    tau_n = _covariance(np.stack([p @ losses, u @ losses, losses @ n]), n)
+    var_pn, var_pp, var_nn = (
+        float(a @ (losses - a @ losses @ b) ** 2 @ b) for a, b in ((p, n), (p, p), (n, n))
+    )
+    _check_finite(tau_p, tau_n, var_pn, var_pp, var_nn)
+    of_p, of_n = t_p / (t_n * n_positive), t_n / (t_p * n_negative)
     return PrintedVariance(
-        psi_pn=float(pairs.pn.var() / (n_positive * n_negative)),
-        psi_pu=float(
-            (t_p / (t_n * n_positive)) ** 2 * pairs.pp.var()
-            - t_p / (t_n**2 * n_positive) * tau_p[1, 2]
-        ),
+        psi_pn=var_pn / (n_positive * n_negative),
+        psi_pu=float(of_p**2 * var_pp - of_p / t_n * tau_p[1, 2]),
         psi_pp=float((tau_p[0, 1] - t_p * tau_p[0, 2]) / (t_n * n_positive)),
-        psi_nu=float(
-            (t_n / (t_p * n_negative)) ** 2 * pairs.nn.var()
-            - t_n / (t_p**2 * n_negative) * tau_n[1, 2]
-        ),
+        psi_nu=float(of_n**2 * var_nn - of_n / t_p * tau_n[1, 2]),
         psi_nn=float((tau_n[0, 1] - t_n * tau_n[0, 2]) / (t_p * n_negative)),
     )
 
 
-class _Pairs:
-    """Losses of all pairs of two reference samples, and their means over one side.
-
-    ``pn[i, j]`` = l(p_i - n_j), likewise ``pp`` and ``nn``; U is the mixture of both samples.
-    """
-
-    def __init__(
-        self, positive: ArrayLike, negative: ArrayLike, prior: float, loss: LossLike
-    ) -> None:
-        function = get_loss(loss).value if isinstance(loss, (str, Loss)) else loss
-        p, n = _population(positive, "positive"), _population(negative, "negative")
-        self.prior = prior
-        self.pn = function(p[:, None] - n[None, :])
-        self.pp = function(p[:, None] - p[None, :])
-        self.nn = function(n[:, None] - n[None, :])
-        self.mass = np.concatenate(
-            [np.full(len(p), prior / len(p)), np.full(len(n), (1.0 - prior) / len(n))]
-        )
-        self.p_over_u = prior * self.pp.mean(1) + (1.0 - prior) * self.pn.mean(1)
-        self.u_over_n = prior * self.pn.mean(0) + (1.0 - prior) * self.nn.mean(0)
-
-    def on_positive(self) -> Floats:
-        t_p, t_n = self.prior, 1.0 - self.prior
-        within = self.pp.mean(1) + self.pp.mean(0)
-        pu = (self.p_over_u - t_p * within) / t_n
-        return np.stack([self.pn.mean(1), pu, np.zeros(len(pu))])
-
-    def on_negative(self) -> Floats:
-        t_p, t_n = self.prior, 1.0 - self.prior
-        within = self.nn.mean(1) + self.nn.mean(0)
-        nu = (self.u_over_n - t_n * within) / t_p
-        return np.stack([self.pn.mean(0), np.zeros(len(nu)), nu])
-
-    def on_unlabeled(self) -> Floats:
-        lost = np.concatenate([self.pp.mean(0), self.pn.mean(0)]) / (1.0 - self.prior)
-        won = np.concatenate([self.pn.mean(1), self.nn.mean(1)]) / self.prior
-        return np.stack([np.zeros(len(won)), lost, won])
-
-    def mixed_interactions(self) -> tuple[float, float]:
-        """Pure pair parts of Var l(p - u) and of Var l(u - n), u from the mixture."""
-        t_p, t_n = self.prior, 1.0 - self.prior
-        _, lost, won = self.on_unlabeled()
-        parts = []
-        for of_p, of_n, own, of_u in (
-            (self.pp, self.pn, self.p_over_u, lost * t_n),
-            (self.pn, self.nn, self.u_over_n, won * t_p),
-        ):
-            total = t_p * np.mean(of_p**2) + t_n * np.mean(of_n**2) - own.mean() ** 2
-            spread_u = _covariance(of_u[None, :], self.mass)[0, 0]
-            parts.append(float(total - own.var() - spread_u))
-        return parts[0], parts[1]
+def _population(
+    positive: ArrayLike, negative: ArrayLike, prior: float, loss: LossLike
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Losses l(x_i - x_j) of all pairs of the points of both classes, shape (m, m), and what P, N
+    and U weigh on the points, each of shape (m,)."""
+    function = get_loss(loss).value if isinstance(loss, (str, Loss)) else loss
+    points = [_scores(positive, "positive"), _scores(negative, "negative")]
+    x, is_positive = np.concatenate(points), np.repeat([True, False], [len(a) for a in points])
+    p, n = is_positive / len(points[0]), ~is_positive / len(points[1])
+    return function(x[:, None] - x[None, :]), p, n, prior * p + (1.0 - prior) * n
 
 
-def _covariance(projections: Floats, mass: Floats | None = None) -> Floats:
-    """Covariance of rows under probabilities ``mass``; the samples stand for populations."""
-    m = projections.shape[1]
-    mass = np.full(m, 1.0 / m) if mass is None else mass
+def _covariance(projections: Floats, mass: Floats) -> Floats:
+    """Covariance of rows under probabilities ``mass``."""
     centered = projections - (projections @ mass)[:, None]
     return np.asarray((centered * mass) @ centered.T)
 
 
-def _interaction(losses: Floats) -> float:
-    """Variance of a pair loss that neither row alone explains."""
-    return float(losses.var() - losses.mean(1).var() - losses.mean(0).var())
+def _interaction(losses: Floats, a: Floats, b: Floats) -> float:
+    """Variance of a pair loss, i from a and j from b, that neither point alone explains."""
+    rows, columns = losses @ b, a @ losses
+    rest = losses - rows[:, None] - columns + a @ rows
+    return float(a @ rest**2 @ b)
 
 
-def _population(scores: ArrayLike, name: str) -> Floats:
+def _scores(scores: ArrayLike, name: str) -> Floats:
     values = np.asarray(scores, dtype=float)
     if values.ndim != 1 or len(values) < 2 or not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be a one-dimensional array of at least two finite scores.")
