@@ -47,17 +47,6 @@ def _part_with(arrays: dict, name: str) -> str:
     return next(key for key in arrays if key.endswith(f"/{name}")).removesuffix(name)
 
 
-def _gaussian_widths(n: int) -> Callable[[dict, dict], None]:
-    def change(manifest: dict, arrays: dict) -> None:
-        at = next(f"scorer/{k}/part0/" for k, v in manifest["scorer"].items()
-                  if "gaussians" in str(v))  # fmt: skip
-        arrays[f"{at}centers"] = arrays[f"{at}centers"][:1]
-        arrays[f"{at}widths"] = 1.0 + np.arange(n) / 7.3
-        arrays[f"{at}coef"] = np.ones(n)
-
-    return change
-
-
 def _kernel_widths(n: int) -> Callable[[dict, dict], None]:
     def change(manifest: dict, arrays: dict) -> None:
         at = _part_with(arrays, "powers")
@@ -171,9 +160,8 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "a command of 15 MB": lambda: _changed(_card(command="x" * 15_000_000)),
     "450,000 warnings": lambda: _changed(_card(warnings=["w" * 20] * 450_000)),
     "a warning of 15 MB": lambda: _changed(_card(warnings=["w " * 7_500_000])),
-    "5,000 widths of Gaussians": lambda: _changed(_gaussian_widths(5000)),
-    "100 widths of Gaussians": lambda: _changed(_gaussian_widths(100)),
     "5,000 widths of kernels": lambda: _changed(_kernel_widths(5000)),
+    "100 widths of kernels": lambda: _changed(_kernel_widths(100)),
     "30 MB of centres": lambda: _changed(_kernel_centers),
     "300,000 trees of one leaf": lambda: _changed(_one_leaf_trees(300_000)),
     "19,000 trees of one leaf": lambda: _changed(_one_leaf_trees(19_000)),

@@ -87,7 +87,7 @@ def bare_kernels(seats: Any) -> Callable[[Any], None]:
     rng = np.random.default_rng(0)
     work = []
     for model in (part.model for seat in seats for part in seat.parts):
-        if model.kind not in ("kernels", "gaussians"):
+        if model.kind != "kernels":
             continue
         arrays = model.arrays()
         (b, d), m = arrays["centers"].shape, len(arrays["widths"])

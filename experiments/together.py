@@ -28,7 +28,6 @@ from experiments.kinds import Kind, together
 from experiments.summary import finished, markdown_table
 from pnuauc import AutoAUCClassifier
 from pnuauc.io.encode import TableEncoder
-from pnuauc.model.model import encode_views
 from pnuauc.study import ColumnRoles, FitSettings
 from pnuauc.study.groups import find_groups
 from pnuauc.study.rows import study_rows
@@ -121,8 +120,8 @@ def run(job: Job) -> list[dict[str, Any]]:
         columns = ColumnRoles("y", groups=("customer",))
     rows = study_rows(table, columns, 200_000, job.seed)
     encoder = columns.encoder().fit(rows.table)
-    X = encode_views(encoder, rows.table, ("kernels",))
-    later = encode_views(encoder, new[[c.name for c in encoder.columns_]], ("kernels",))
+    X = encoder.transform(rows.table)
+    later = encoder.transform(new[[c.name for c in encoder.columns_]])
     out = []
     for method in job.methods:
         model = AutoAUCClassifier(members=MEMBERS, random_state=job.seed, n_jobs=1, verbose=False)

@@ -113,7 +113,6 @@ def test_chains_for_trees_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("5,000 widths of Gaussians", "widths of .* longer than any fit"),
         ("5,000 widths of kernels", "widths of .* longer than any fit"),
         ("300,000 trees of one leaf", "more than 20,000 trees"),
         ("30 MB of centres", "more than 20,000 centres"),

@@ -21,9 +21,8 @@ from pnuauc import AUCClassifier, AutoAUCClassifier
 from pnuauc._utils import threads as _threads
 from pnuauc._utils.stored import Parts
 from pnuauc.baselines import LabeledOnly, RankSVM
-from pnuauc.committee import MEMBERS, Committee, Reason
+from pnuauc.committee import MEMBERS, Committee, Reason, find_reasons
 from pnuauc.committee import estimator as _estimator
-from pnuauc.committee.estimator import find_reasons
 from pnuauc.committee.members import Situation
 from pnuauc.datasets import make_banana, make_thresholds, make_twonorm, sample_pnu
 from pnuauc.exceptions import (
@@ -33,6 +32,7 @@ from pnuauc.labels import Roles
 from pnuauc.metrics import make_auc_scorer
 from pnuauc.study.review import top_rows
 from pnuauc.study.rows import StudyRows
+from tests.committee.samples import SETTINGS, auto, drawn, rebuilt
 
 
 def _draws(n_p, n_n, n_levels=40):
@@ -55,24 +55,11 @@ def test_a_category_of_noise_costs_the_ranking_little():
     assert beside > plain - 0.05
 
 
-def drawn(n_positive=6, n_negative=30, n_unlabeled=300, prior=0.2, seed=0):
-    X, y = make_twonorm(3000, n_features=5, random_state=seed)
-    return sample_pnu(X, y, n_positive, n_negative, n_unlabeled, prior, seed, n_test=500)
-
-
 def text(sample):
     """Sparse non-negative rows with the same meaning."""
     return tuple(
         sparse.csr_matrix(np.maximum(np.hstack([X, -X]), 0.0)) for X in (sample.X, sample.X_test)
     )
-
-
-def rebuilt(committee, n_features):
-    spec = json.loads(json.dumps(committee.spec()))
-    parts = Parts(spec, committee.arrays())
-    found = Committee.rebuild(parts, n_features)
-    parts.finish()
-    return found
 
 
 @pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
@@ -88,20 +75,6 @@ def test_check_estimator():
     )
     model = AutoAUCClassifier(cv=2, random_state=0, verbose=False)
     check_estimator(model, on_skip=None, on_fail="raise", expected_failed_checks=expected)
-
-
-SETTINGS = {"PNU": (6, 30, 300), "PN": (8, 40, 0), "PU": (12, 0, 300), "NU": (0, 40, 300)}
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    """setting -> (sample, model), each fitted once."""
-    found = {}
-    for name, sizes in SETTINGS.items():
-        sample = drawn(*sizes)
-        model = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
-        found[name] = (sample, model.fit(sample.X, sample.y))
-    return found
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -137,7 +110,7 @@ def test_probabilities_of_u_have_the_prior_as_their_mean(fitted):
 def test_scaling_and_shifting_columns_changes_nothing(fitted):
     sample, model = fitted["PNU"]
     factor, offset = np.array([1e-3, 5.0, 100.0, 1.0, 2.0]), np.array([0.0, 1e4, -3.0, 7.0, 0.0])
-    other = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
+    other = auto()
     other.fit(sample.X * factor + offset, sample.y)
     again = other.decision_function(sample.X_test * factor + offset)
     # thresholds of trees are compared in single precision, so a few rows may change leaves
@@ -147,28 +120,16 @@ def test_scaling_and_shifting_columns_changes_nothing(fitted):
 def test_the_order_of_rows_hardly_matters(fitted):
     sample, model = fitted["PNU"]
     order = np.random.RandomState(1).permutation(len(sample.y))
-    other = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
-    other.fit(sample.X[order], sample.y[order])
+    other = auto().fit(sample.X[order], sample.y[order]).decision_function(sample.X_test)
     # other centres, folds and trees: the same ranking but for that chance
-    assert (
-        spearmanr(
-            other.decision_function(sample.X_test), model.decision_function(sample.X_test)
-        ).statistic
-        > 0.95
-    )
+    assert spearmanr(other, model.decision_function(sample.X_test)).statistic > 0.95
 
 
 def test_label_codes_do_not_matter(fitted):
     sample, model = fitted["PNU"]
     words = np.array(["?", "no", "yes"])[sample.y + 1]
-    other = AutoAUCClassifier(
-        prior=0.2,
-        positive_label="yes",
-        negative_label="no",
-        unlabeled_label="?",
-        verbose=False,
-        random_state=0,
-    ).fit(sample.X, words)
+    codes = {"positive_label": "yes", "negative_label": "no", "unlabeled_label": "?"}
+    other = auto(**codes).fit(sample.X, words)
     np.testing.assert_array_equal(
         other.decision_function(sample.X_test), model.decision_function(sample.X_test)
     )
@@ -181,7 +142,7 @@ def test_missing_cells_are_ranked_and_can_carry_the_signal():
     X = rng.standard_normal((600, 3))
     X[(y == 1) & (rng.uniform(size=600) < 0.8), 0] = np.nan
     labels = np.where(np.arange(600) < 80, y, -1)
-    model = AutoAUCClassifier(prior=0.3, cv=0, unlabeled_label=-1, verbose=False, random_state=0)
+    model = auto(prior=0.3, cv=0)
     model.fit(X, labels)
     scores = model.decision_function(X[80:])
     # the gap alone tells 80% of the positives: an AUC of .9
@@ -197,7 +158,7 @@ def test_missing_cells_are_ranked_and_can_carry_the_signal():
 def test_sparse_rows(sizes):
     sample = drawn(*sizes)
     train, test = text(sample)
-    model = AutoAUCClassifier(prior=0.2, unlabeled_label=-1, verbose=False, random_state=0)
+    model = auto()
     model.fit(train, sample.y)
     assert {"logistic", "latent", "words"} <= {m.name for m in model.members_}
     assert roc_auc_score(sample.y_test, model.decision_function(test)) > 0.75
@@ -217,7 +178,7 @@ def test_one_column_and_more_columns_than_rows(width):
     X[:, 0] += 3.0 * y
     X[:, : max(1, width // 10)] += 1.5 * y[:, None]
     labels = np.where(np.arange(400) < 60, y, -1)
-    model = AutoAUCClassifier(prior=0.4, cv=0, unlabeled_label=-1, verbose=False, random_state=0)
+    model = auto(prior=0.4, cv=0)
     model.fit(X, labels)
     assert roc_auc_score(y[60:], model.decision_function(X[60:])) > 0.9
 
@@ -225,31 +186,21 @@ def test_one_column_and_more_columns_than_rows(width):
 def test_many_labels_bring_boosting_and_learned_weights():
     X, y = make_thresholds(3000, table=1, random_state=0)
     sample = sample_pnu(X, y, 150, 450, 500, 0.3, 0, n_test=1000)
-    model = AutoAUCClassifier(prior=0.3, unlabeled_label=-1, verbose=False, random_state=0)
+    model = auto(prior=0.3)
     model.fit(sample.X, sample.y)
     weight = {m.name: m.weight for m in model.members_}
     assert {"kernels", "trees", "boosting", "logistic"} == set(weight)
     # rules of thresholds: what trees can see must weigh more than what they cannot
     assert weight["trees"] + weight["boosting"] > 2 * (weight["kernels"] + weight["logistic"])
-    again = rebuilt(model.scorer_, X.shape[1])
-    np.testing.assert_allclose(
-        again.score(sample.X_test) - model.threshold_,
-        model.decision_function(sample.X_test),
-        atol=1e-12,
-    )
+    again = rebuilt(model.scorer_, X.shape[1]).score(sample.X_test) - model.threshold_
+    np.testing.assert_allclose(again, model.decision_function(sample.X_test), atol=1e-12)
 
 
 def test_fewer_unlabelled_rows_can_be_asked_for():
     sample = drawn()
-    model = AutoAUCClassifier(
-        prior=0.2, cv=0, max_unlabeled=50, unlabeled_label=-1, verbose=False, random_state=0
-    ).fit(sample.X, sample.y)
-    again = AutoAUCClassifier(
-        prior=0.2, cv=0, max_unlabeled=50, unlabeled_label=-1, verbose=False, random_state=0
-    ).fit(sample.X, sample.y)
-    np.testing.assert_array_equal(
-        model.decision_function(sample.X_test), again.decision_function(sample.X_test)
-    )
+    first, second = (auto(cv=0, max_unlabeled=50).fit(sample.X, sample.y) for _ in range(2))
+    scores = first.decision_function(sample.X_test)
+    np.testing.assert_array_equal(second.decision_function(sample.X_test), scores)
 
 
 def test_bad_requests_get_a_sentence():
@@ -263,7 +214,7 @@ def test_bad_requests_get_a_sentence():
             AutoAUCClassifier(prior=0.2, unlabeled_label=-1, **settings_).fit(sample.X, sample.y)
     with pytest.raises(NotFittedError):
         AutoAUCClassifier().predict_proba(sample.X)
-    model = AutoAUCClassifier(prior=0.2, cv=0, unlabeled_label=-1, verbose=False, random_state=0)
+    model = auto(prior=0.2, cv=0)
     model.fit(sample.X, sample.y)
     for ask in (model.predict_proba, model.predict_proba_interval):
         with pytest.raises(AttributeError, match="cv=0"):
@@ -327,7 +278,7 @@ def test_boosting_counts_as_far_as_held_out_rows_favour_it():
     smooth = sample_pnu(X, y, 40, 120, 300, 0.3, 0, n_test=0)
     weight = {}
     for name, sample in (("rules", rules), ("smooth", smooth)):
-        model = AutoAUCClassifier(prior=0.3, unlabeled_label=-1, verbose=False, random_state=0)
+        model = auto(prior=0.3)
         model.fit(sample.X, sample.y)
         weight[name] = {m.name: m.weight for m in model.members_}["boosting"]
         assert model.learned_weights_
@@ -376,13 +327,7 @@ def test_held_out_scores_of_noise_are_noise():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((160, 4)), np.repeat([1, 0, -1], [20, 20, 120])
-        model = AutoAUCClassifier(
-            prior=0.3,
-            members=["kernels", "processes"],
-            cv=3,
-            unlabeled_label=-1,
-            random_state=seed,
-        )
+        model = auto(prior=0.3, members=["kernels", "processes"], cv=3, random_state=seed)
         held = model.fit(X, y).held_out_
         found.append(held.auc(held.places(model.fold_weights_)))
     # the AUC of 20 and 20 rows scatters by .09: 2.5 standard errors of 40 draws
@@ -471,17 +416,6 @@ def test_score_uses_unlabelled_rows_with_the_fitted_prior(kind):
     scorer = make_auc_scorer(prior=0.2)
     assert model.score(X, y) == pytest.approx(np.clip(scorer(model, X, y), 0.0, 1.0))
     assert model.score(X, y) != pytest.approx(expected["pn"])
-
-
-def committee(prior=0.2, members=None):
-    return AutoAUCClassifier(
-        prior=prior, members=members, unlabeled_label=-1, verbose=False, random_state=0
-    )
-
-
-def drawn_ranking(sizes):
-    X, y = make_twonorm(2000, n_features=4, random_state=0)
-    return sample_pnu(X, y, *sizes, 0.2, 0, n_test=300)
 
 
 @pytest.mark.parametrize("thin", [False, True])

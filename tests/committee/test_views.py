@@ -13,22 +13,23 @@ def test_view_by_hand():
     X[::7, 1] = np.nan
     view = fit_view(X, 0)
     z = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
-    np.testing.assert_allclose(view.standard(X), z, atol=1e-12)
+    look = Look(X, view)
+    np.testing.assert_allclose(look.splits, z, atol=1e-12)
     gap = np.isnan(X[:, 1]).astype(float)
     filled = np.c_[np.nan_to_num(z), (gap - gap.mean()) / gap.std()]
-    np.testing.assert_allclose(view.filled(X), filled, atol=1e-12)
+    np.testing.assert_allclose(look.filled, filled, atol=1e-12)
     bent = filled / np.sqrt(1 + (filled / 3) ** 2)
     bent = (bent - bent.mean(axis=0)) / bent.std(axis=0)
-    np.testing.assert_allclose(view.squashed(X), bent, atol=1e-10)
-    covariance = np.cov(view.components(X).T)
+    np.testing.assert_allclose(look.squashed, bent, atol=1e-10)
+    covariance = np.cov(look.components.T)
     np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-10)
 
 
 def test_columns_of_any_size_are_looked_at():
     X = np.c_[np.linspace(-1e300, 1e300, 50), np.full(50, 3.3), np.linspace(0, 1e-300, 50)]
     view = fit_view(X, 0)
-    for look in (view.standard, view.filled, view.squashed, view.unit):
-        assert np.isfinite(look(X)).all()
+    for name in ("splits", "filled", "squashed", "unit"):
+        assert np.isfinite(getattr(Look(X, view), name)).all()
 
 
 def test_rows_taken_after_a_look_are_as_before():

@@ -12,7 +12,6 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder
 from pnuauc.io.columns import ID, CellError, Column, classify, numbers, strings
 from pnuauc.labels import Roles
@@ -266,10 +265,6 @@ def honest(rng, k):
     return rng.normal(size=sum(SIZES))
 
 
-def perfect(rng, k):
-    return np.r_[rng.random(SIZES[0]) + 2, rng.random(sum(SIZES[1:]))]
-
-
 def outside(rng, k):
     """The same noise with U below both classes, the farther the larger k."""
     noise = np.random.default_rng(1).normal(size=sum(SIZES))
@@ -284,14 +279,6 @@ def test_five_suspects_are_told_the_strongest_first():
     assert suspects({**rest, **columns_of(outside, 6)}) == [f"outside{k}" for k in (5, 4, 3, 2, 1)]
 
 
-def test_perfect_suspects_are_all_told_and_before_the_others():
-    rest, others = columns_of(honest, 12), columns_of(outside, 3)
-    six = [f"perfect{k}" for k in range(6)]
-    assert suspects({**rest, **others, **columns_of(perfect, 6)}) == six
-    found = suspects({**rest, **others, **columns_of(perfect, 3)})
-    assert found == [*six[:3], "outside2", "outside1"]
-
-
 def test_numbers_beyond_what_floats_hold_exactly():
     large = pa.array([2**60 + 1, -(2**62), None])
     found = numbers(Column("c", "number", "int64"), large)
@@ -300,18 +287,6 @@ def test_numbers_beyond_what_floats_hold_exactly():
     found = numbers(Column("c", "number", "duration"), spans)
     assert found[0] == pytest.approx(2**60 * 1e-9)
     assert strings(pa.array([1e300, -1e15, 2.5, 7.0])).tolist() == ["1e+300", "-1e+15", "2.5", "7"]
-
-
-def test_what_was_said_of_a_column_reaches_its_cells():
-    """The decimal mark, the format of dates, and the name in the question about them."""
-    cells = pa.chunked_array([["1.234", "5.678"]])
-    assert classify("c", cells, decimal=",")[0].form == "n,."
-    assert classify("c", cells, decimal=".")[0].form == ""
-    dates = pa.chunked_array([["01/02/2024", "03/04/2024"]])
-    assert classify("c", dates, date_format="day-first")[0].form == "dmy"
-    assert classify("c", dates, date_format="month-first")[0].form == "mdy"
-    with pytest.raises(InputError, match="Column 'when' holds dates such as"):
-        classify("when", dates)
 
 
 def test_the_form_of_most_cells_wins():

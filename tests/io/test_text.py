@@ -243,7 +243,7 @@ def test_what_was_learned_is_stored_and_read():
 
 
 def _text(spec):
-    return spec["blocks"][0]
+    return spec["block0"]
 
 
 @pytest.mark.parametrize(
@@ -256,8 +256,8 @@ def _text(spec):
         (lambda s, a: _text(s)["columns"].pop(), "do not read"),
         (lambda s, a: _text(s).__setitem__("more", 1), "more"),
         (lambda s, a: _text(s).__setitem__("kind", "pickle"), "kind"),
-        (lambda s, a: s["blocks"].pop(), "block1"),
-        (lambda s, a: s.pop("blocks"), "blocks"),
+        (lambda s, a: s.pop("block1"), "block1"),
+        (lambda s, a: s.pop("n_blocks"), "n_blocks"),
         (lambda s, a: a.__setitem__("block0/axes", np.full((3, 2), 1.0)), "shape"),
         (lambda s, a: a["block0/idf"].__setitem__(0, np.nan), "finite"),
         (lambda s, a: a["block0/idf"].__setitem__(0, 1e300), "weights of its words"),

@@ -25,8 +25,6 @@ from pnuauc.model.model import (
     N_QUANTILES,
     LinearScorer,
     cell_text,
-    encode_views,
-    grouped_columns,
     kernels_of,
     read_scorer,
     scorer_of,
@@ -123,7 +121,7 @@ def test_a_model_scores_places_and_explains():
     ((reason,),) = model.reasons(encoded[[400]], 1)
     assert reason.column == "x0"
     assert reason.effect == pytest.approx(2.0 * (encoded[400, 0] - encoded.mean()))
-    assert grouped_columns(encoder, ("kernels", "trees")) == {"x0": [0, 1]}
+    assert encoder.groups("kernels", "trees") == {"x0": [0, 1]}
     with pytest.raises(InputError, match="score of row 2 is too large"):
         model.score_encoded(np.array([[1.0], [1e308 * 1.7]]))
 
@@ -191,11 +189,11 @@ def test_views_stand_side_by_side(fitted):
     """Dates feed four columns of each view; groups count through both."""
     model, table, X = fitted
     encoder = model.encoder
-    both = encode_views(encoder, table, ("kernels", "trees"))
+    both = encoder.views_of(table, ("kernels", "trees"))
     np.testing.assert_array_equal(both[:, :8], X)
     np.testing.assert_array_equal(both[:, 8:], encoder.transform(table, "trees"))
     np.testing.assert_array_equal(kernels_of(both, encoder), X)
-    groups = grouped_columns(encoder, ("kernels", "trees"))
+    groups = encoder.groups("kernels", "trees")
     assert groups == {**{f"c{j}": [j, 8 + j] for j in range(4)},
                       "d": [4, 5, 6, 7, 12, 13, 14, 15]}  # fmt: skip
     part = encoder.encode(table.slice(5, 7), 5, ("kernels", "trees"))

@@ -8,8 +8,8 @@ whatever was not asked for: a file holds exactly what the code that writes it wo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,9 @@ from scipy import sparse
 
 from pnuauc.exceptions import ModelFileError
 
-__all__ = ["Parts", "refuse"]
+__all__ = ["Parts", "Storable", "Stored", "arrays_of", "refuse"]
+
+T = TypeVar("T")
 
 _KINDS = {"float": ("float64", "float32"), "integer": ("int64", "int32"), "byte": ("uint8",)}
 
@@ -175,7 +177,41 @@ class Parts:
         where = f"{self.where} {key}" if self.where != "model" else key
         return Parts(spec, chosen, where, self._spent)
 
+    def part(self, key: str, rebuild: Callable[..., T], *more: Any) -> T:
+        """What ``rebuild(part, *more)`` makes of a part of this one; it must ask for all of it."""
+        own = self.sub(key)
+        found = rebuild(own, *more)
+        own.finish()
+        return found
+
     def finish(self) -> None:
         """Refuse values and arrays that were not asked for."""
         for name in sorted(self._left | self._left_arrays)[:1]:
             raise refuse(f"its {self.where} holds {name[:60]!r}, which pnuauc does not write there")
+
+
+class Storable(Protocol):
+    """What a model file can hold."""
+
+    def spec(self) -> dict[str, Any]: ...
+
+    def arrays(self) -> dict[str, NDArray[Any]]: ...
+
+
+class Stored:
+    """A dataclass that a model file can hold; its ``rebuild(parts, ...)`` checks every number."""
+
+    kind: ClassVar[str]
+
+    def spec(self) -> dict[str, Any]:
+        """What is no array, as JSON values."""
+        return {"kind": self.kind}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Its fields that are arrays."""
+        return {k: v for k, v in vars(self).items() if isinstance(v, np.ndarray) and k[0] != "_"}
+
+
+def arrays_of(parts: Mapping[str, Storable]) -> dict[str, NDArray[Any]]:
+    """The arrays of parts by name, as :meth:`Parts.sub` finds them."""
+    return {f"{n}/{k}": values for n, part in parts.items() for k, values in part.arrays().items()}

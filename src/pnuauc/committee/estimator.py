@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, TypeAlias
@@ -29,13 +29,13 @@ from pnuauc.committee.members import (
 )
 from pnuauc.committee.models import Committee, Part, Seat, score_parts
 from pnuauc.committee.own import Own
+from pnuauc.committee.reasons import Reason, find_reasons, name_words
 from pnuauc.committee.views import DenseView, Look, fit_view
-from pnuauc.committee.words import name_words
 from pnuauc.core.risks import check_prior
 from pnuauc.core.rows import RowsElsewhere, group_numbers
 from pnuauc.estimators import AUCScoreMixin, check_parameters, choose_risk, label_codes
 from pnuauc.evaluation.heldout import Difference
-from pnuauc.io.encode import TableEncoder, encode_views, grouped_columns
+from pnuauc.io.encode import TableEncoder
 from pnuauc.io.frames import as_table, needs_encoding
 from pnuauc.labels import Roles, read_roles
 from pnuauc.prior import TRAINING_BOUNDS, ClassPrior
@@ -47,125 +47,11 @@ from pnuauc.tuning import COMMITTEE
 __all__ = [
     "AutoAUCClassifier",
     "MemberReport",
-    "Reason",
     "RivalReport",
     "TopPositives",
-    "find_reasons",
 ]
 
 Parts: TypeAlias = tuple[Part, ...]
-
-# Which columns move a row's score, in the units of the table.
-
-
-#: Words of one text that are tried, those of largest weight.
-_MAX_WORDS = 200
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A column's part in a row's score.
-
-    column : str or int; value, typical : float, in the column's units (of a group of columns:
-    how many of them differ from the typical ones, and 0); effect : float, what the score loses
-    when the value is replaced by the typical one; words : of a text those that matter.
-    """
-
-    column: Any
-    value: float
-    typical: float
-    effect: float
-    words: tuple[str, ...] = ()
-
-
-def find_reasons(
-    score: Callable[[Any], Floats],
-    X: Any,
-    typical: Floats | None,
-    n_reasons: int,
-    groups: Mapping[str, Sequence[int]] | None = None,
-    names: Any = None,
-    only: Set[int] | None = None,
-) -> list[list[Reason]]:
-    """For each row its strongest reasons; see :meth:`AutoAUCClassifier.reasons`.
-
-    ``only``: of sparse rows these columns alone are tried.
-    """
-    if sparse.issparse(X):
-        return _of_sparse(score, sparse.csr_matrix(X), n_reasons, names, only)
-    assert typical is not None
-    chosen: dict[Any, Sequence[int]]
-    if groups is None:
-        chosen = {(j if names is None else str(names[j])): [j] for j in range(X.shape[1])}
-    else:
-        chosen = dict(groups)
-    X = np.array(X, dtype=np.float64)
-    base = score(X)
-    effects = np.zeros((len(X), len(chosen)))
-    for g, columns in enumerate(chosen.values()):
-        columns = list(columns)
-        differs = _differ(X[:, columns], typical[columns]).any(axis=1)
-        if differs.any():  # a typical value has no effect: nothing to compute
-            changed = X[differs]
-            changed[:, columns] = typical[columns]
-            effects[differs, g] = base[differs] - score(changed)
-    labels = list(chosen)
-    found = []
-    for row, moved in zip(X, effects, strict=True):
-        strongest = np.argsort(-np.abs(moved), kind="stable")[:n_reasons]
-        found.append(
-            [_reason(labels[g], list(chosen[labels[g]]), row, typical, moved[g]) for g in strongest]
-        )
-    return found
-
-
-def _differ(values: Floats, typical: Floats) -> NDArray[np.bool_]:
-    return np.asarray(values != typical)  # a missing value differs from everything
-
-
-def _reason(label: Any, columns: list[int], row: Floats, typical: Floats, effect: float) -> Reason:
-    if len(columns) == 1:
-        return Reason(label, float(row[columns[0]]), float(typical[columns[0]]), float(effect))
-    differing = int(_differ(row[columns], typical[columns]).sum())
-    return Reason(label, float(differing), 0.0, float(effect))
-
-
-def _of_sparse(
-    score: Callable[[Any], Floats], X: Any, n_reasons: int, names: Any, only: Set[int] | None
-) -> list[list[Reason]]:
-    """Each word of a row left out in turn."""
-    base = score(X)
-    found: list[list[Reason]] = []
-    for i in range(X.shape[0]):
-        row = X[i]
-        places = np.argsort(-np.abs(row.data), kind="stable")
-        if only is not None:
-            places = places[[int(j) in only for j in row.indices[places]]]
-        places = places[:_MAX_WORDS]
-        if not len(places):
-            found.append([])
-            continue
-        copies = sparse.vstack([row] * len(places), format="csr")
-        copies.data[np.arange(len(places)) * row.nnz + places] = 0.0
-        effects = base[i] - score(copies)
-        strongest = np.argsort(-np.abs(effects), kind="stable")[:n_reasons]
-        columns, values = row.indices[places], row.data[places]
-        found.append(
-            [
-                Reason(
-                    int(columns[j]) if names is None else str(names[columns[j]]),
-                    float(values[j]),
-                    0.0,
-                    float(effects[j]),
-                )
-                for j in strongest
-            ]
-        )
-    return found
-
-
-# AutoAUCClassifier: the members that suit the table, their scores summed.
-
 
 #: Rows from which the views and the spread of scores are taken; more would change nothing.
 _VIEW_ROWS, _SPREAD_ROWS = 100_000, 20_000
@@ -332,8 +218,6 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         How a frame with text, categories, dates or vectors becomes numbers; None: X is numbers.
     learned_weights_ : bool
         Whether held-out rows had a say in the weights.
-    held_out_ : HeldOut or None
-        Scores of rows by models that did not see them.
     classes_ : ndarray, shape (2,)
     n_features_in_ : int
 
@@ -426,7 +310,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         situation = situation_of(X, roles, self._layout[1])
         chosen = self._chosen(situation)
         if not self.cv and not situation.many:  # no held-out rows to try a member on
-            chosen = [(m, why) for m, why in chosen if not m.on_trial or m.reads_latent]
+            chosen = [(m, why) for m, why in chosen if not m.on_trial]
         given, training = self._training(X, roles, groups, rng, elsewhere)
         members = [member for member, _ in chosen]
         with progress_bar("AutoAUCClassifier", self.verbose) as tick:
@@ -522,8 +406,8 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
                     name += "'"
                 asked[name] = Own(name, own, on_trial=self.cv > 0)
         names = [*(n for n in MEMBERS if n in asked), *(n for n in asked if n not in MEMBERS)]
-        found = [asked[name].suited(situation) for name in names]
-        chosen = [each for each in found if each is not None]
+        found = [(asked[name], asked[name].suited(situation)) for name in names]
+        chosen = [(member, why) for member, why in found if why is not None]
         if not chosen:
             raise ValueError(f"None of the members {', '.join(names)} suits this table.")
         return chosen
@@ -734,7 +618,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         rows = self._rows(X)
         names = getattr(self, "feature_names_in_", None)
         if self.encoder_ is not None and groups is None:
-            groups = grouped_columns(self.encoder_, self.encoder_.views)
+            groups = self.encoder_.groups(*self.encoder_.views)
         score = self.scorer_.score
         found = find_reasons(score, rows, self._typical, n_reasons, groups, names)
         if self.encoder_ is None:
@@ -748,7 +632,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     def _validated(self, X: Any, **more: Any) -> Any:
         if self.encoder_ is not None:  # a table with more than numbers: columns by name
             validate_data(self, X, skip_check_array=True, reset=more.get("reset", True))
-            return encode_views(self.encoder_, X, self.encoder_.views)
+            return self.encoder_.views_of(X, self.encoder_.views)
         kinds = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
         return validate_data(self, X, accept_sparse="csr", **kinds, **more)
 

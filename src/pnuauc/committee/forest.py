@@ -1,4 +1,4 @@
-"""Randomised trees by scikit-learn, each on rows of its own."""
+"""Trees grown by scikit-learn and kept as plain arrays: what a model file may hold."""
 
 from __future__ import annotations
 
@@ -15,20 +15,17 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from sklearn.tree._tree import NODE_DTYPE, Tree
 from sklearn.utils.fixes import parse_version
 
-from pnuauc._utils.stored import Parts, refuse
+from pnuauc._utils.arrays import Floats
+from pnuauc._utils.stored import Parts, Stored, refuse
 from pnuauc._utils.trees import grow_tree
 
 __all__ = ["TAKES_MISSING", "Forest", "grow_trees"]
 
-# Trees as plain arrays: what a model file may hold, and how such trees score rows.
-
+Ints: TypeAlias = NDArray[np.intp]
 
 #: Before 1.8 scikit-learn's trees may send a missing cell another way when they predict than when
 #: they grow (48 of 400 small trees): there it stands for a value below all others, in both.
 TAKES_MISSING = parse_version(sklearn.__version__) >= parse_version("1.8")
-
-#: (row, tree) pairs that walk down together: their node numbers stay in the processor's cache.
-_WALKERS = 1 << 16
 
 #: Levels of a tree; scikit-learn's have some dozens. Trees of all forests of a model file together:
 #: a committee has less than a thousand, and each is rebuilt one by one.
@@ -36,8 +33,8 @@ _MAX_DEPTH, _MAX_TREES = 1000, 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """Trees side by side.
+class Forest(Stored):
+    """Trees side by side, the nodes of one after those of the other.
 
     Attributes
     ----------
@@ -51,6 +48,7 @@ class Forest:
     value : ndarray of float64, shape (n_nodes,)
         What a leaf adds to the score; 0 at inner nodes.
     roots : ndarray of int32, shape (n_trees,)
+        Ascending, the first is 0.
     base : float
     single : bool
         Whether x is rounded to single precision first, as scikit-learn's forests do.
@@ -59,9 +57,9 @@ class Forest:
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
+    threshold: Floats
     missing_left: NDArray[np.bool_]
-    value: NDArray[np.float64]
+    value: Floats
     roots: NDArray[np.int32]
     base: float = 0.0
     single: bool = True
@@ -71,65 +69,61 @@ class Forest:
     @classmethod
     def from_trees(cls, trees: Sequence[Any]) -> Forest:
         """Regression trees of a 0/1 target: the mean over them of a leaf's share of class 1."""
-        parts = []
-        for tree in trees:
-            leaf = tree.children_left < 0
-            parts.append(
-                _Part(
-                    tree.children_left,
-                    tree.children_right,
-                    tree.feature,
-                    tree.threshold,
-                    np.asarray(tree.missing_go_to_left, dtype=bool) | (not TAKES_MISSING),
-                    np.where(leaf, tree.value[:, 0, 0] / len(trees), 0.0),
-                    leaf,
-                )
-            )
-        return cls._stacked(parts, 0.0, single=True)
+        return cls._stacked(
+            [tree.children_left < 0 for tree in trees],
+            left=[tree.children_left for tree in trees],
+            right=[tree.children_right for tree in trees],
+            feature=[tree.feature for tree in trees],
+            threshold=[tree.threshold for tree in trees],
+            missing_left=[
+                tree.missing_go_to_left.astype(bool) | (not TAKES_MISSING) for tree in trees
+            ],
+            value=[tree.value[:, 0, 0] / len(trees) for tree in trees],
+        )
 
     @classmethod
     def from_boosting(cls, model: Any) -> Forest:
         """scikit-learn's HistGradientBoostingClassifier of two classes: its log-odds."""
-        parts = []
-        for (predictor,) in model._predictors:
-            nodes = predictor.nodes
-            leaf = nodes["is_leaf"].astype(bool)
-            parts.append(
-                _Part(
-                    nodes["left"].astype(np.int64),
-                    nodes["right"].astype(np.int64),
-                    nodes["feature_idx"].astype(np.int64),
-                    nodes["num_threshold"],
-                    nodes["missing_go_to_left"].astype(bool),
-                    np.where(leaf, nodes["value"], 0.0),
-                    leaf,
-                )
-            )
-        base = float(np.ravel(model._baseline_prediction)[0])
-        return cls._stacked(parts, base, single=False)
+        nodes = [predictor.nodes for (predictor,) in model._predictors]
+        names = {
+            "left": "left",
+            "right": "right",
+            "feature": "feature_idx",
+            "threshold": "num_threshold",
+            "missing_left": "missing_go_to_left",
+            "value": "value",
+        }
+        return cls._stacked(
+            [tree["is_leaf"].astype(bool) for tree in nodes],
+            float(np.ravel(model._baseline_prediction)[0]),
+            single=False,
+            **{ours: [tree[theirs] for tree in nodes] for ours, theirs in names.items()},
+        )
 
     @classmethod
-    def _stacked(cls, parts: Sequence[_Part], base: float, *, single: bool) -> Forest:
-        sizes = np.array([len(p.leaf) for p in parts])
-        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
-        offset = np.repeat(roots, sizes)
-        own = np.arange(sizes.sum())
-        leaf = np.concatenate([p.leaf for p in parts])
-
-        def joined(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(p, name) for p in parts])
-
-        def child(name: str) -> NDArray[np.int32]:
-            return np.where(leaf, own, joined(name) + offset).astype(np.int32)
-
+    def _stacked(
+        cls,
+        leaves: Sequence[NDArray[np.bool_]],
+        base: float = 0.0,
+        single: bool = True,
+        **nodes: Any,
+    ) -> Forest:
+        """From the nodes of each tree, children numbered within it."""
+        sizes = [len(leaf) for leaf in leaves]
+        roots = np.cumsum([0, *sizes[:-1]])
+        leaf, first, own = np.concatenate(leaves), np.repeat(roots, sizes), np.arange(sum(sizes))
+        joined = {name: np.concatenate(parts) for name, parts in nodes.items()}
+        left, right = (
+            np.where(leaf, own, joined[name].astype(np.int64) + first) for name in ("left", "right")
+        )
         return cls(
-            child("left"),
-            child("right"),
-            np.where(leaf, 0, joined("feature")).astype(np.int32),
-            np.where(leaf, 0.0, joined("threshold")),
-            joined("missing_left") & ~leaf,
-            joined("value"),
-            roots,
+            left.astype(np.int32),
+            right.astype(np.int32),
+            np.where(leaf, 0, joined["feature"]).astype(np.int32),
+            np.where(leaf, 0.0, joined["threshold"]),
+            joined["missing_left"].astype(bool) & ~leaf,
+            np.where(leaf, joined["value"], 0.0),
+            roots.astype(np.int32),
             base,
             single,
         )
@@ -139,12 +133,10 @@ class Forest:
     kind = "forest"
 
     def spec(self) -> dict[str, Any]:
-        return {"base": self.base, "single": self.single}
+        return {"kind": self.kind, "base": self.base, "single": self.single}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        names = ("left", "right", "feature", "threshold", "value", "roots")
-        stored = {name: getattr(self, name) for name in names}
-        return {**stored, "missing_left": self.missing_left.astype(np.uint8)}
+        return {**super().arrays(), "missing_left": self.missing_left.astype(np.uint8)}
 
     @classmethod
     def rebuild(cls, parts: Parts, n_columns: int) -> Forest:
@@ -157,11 +149,13 @@ class Forest:
         if (left < own).any() or (right < own).any() or ((right == own) != leaf).any():
             raise refuse("a node of its forest comes before its parent or is half a leaf")
         roots = parts.indices("roots", (None,), 0, n)
-        if not len(roots):
-            raise refuse("its forest has no tree")
+        if not len(roots) or roots[0] or (np.diff(roots) <= 0).any():
+            raise refuse("the trees of its forest do not follow each other")
+        tree = np.searchsorted(roots, own, side="right")
         reached = np.concatenate([left[~leaf], right[~leaf], roots])
-        if len(np.unique(reached)) < len(reached):
-            raise refuse("two nodes of its forest share a child")
+        apart = (tree[left] == tree).all() and (tree[right] == tree).all()
+        if not apart or len(np.unique(reached)) < len(reached):
+            raise refuse("two nodes or trees of its forest share a child")
         _check_depth(left, right, roots)
         threshold = parts.array("threshold", "float", (n,), finite=False)
         if np.isnan(threshold).any():
@@ -180,40 +174,20 @@ class Forest:
 
     # -- scoring -----------------------------------------------------------------------------
 
-    @property
-    def n_trees(self) -> int:
-        return len(self.roots)
-
-    def score(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def score(self, X: NDArray[Any]) -> Floats:
         """base + sum of leaf values, shape (n,); X dense, NaN allowed."""
-        X = np.asarray(X, dtype=np.float32 if self.single else np.float64)
-        if self._compiled is not None:
-            rows = np.ascontiguousarray(X if self.single else self._ranked(X))
-            total = sum(tree.predict(rows)[:, 0] for tree in self._compiled)
-            return np.asarray(total) + self.base
-        X = X.astype(np.float64)
-        step = max(1, _WALKERS // self.n_trees)
-        blocks = [self._walk(X[start : start + step]) for start in range(0, len(X), step)]
-        return np.concatenate([np.empty(0), *blocks]) + self.base
+        rows = X if self.single else self._ranked(np.asarray(X, dtype=np.float64))
+        rows = np.ascontiguousarray(rows, dtype=np.float32)
+        return np.asarray(sum(tree.predict(rows)[:, 0] for tree in self._compiled) + self.base)
 
     @cached_property
-    def _cuts(self) -> list[NDArray[np.float64]]:
+    def _cuts(self) -> list[Floats]:
         """By column the thresholds of its inner nodes, each once, ascending."""
         inner = self.left != np.arange(len(self.left))
         feature, threshold = self.feature[inner], self.threshold[inner]
-        order = np.lexsort((threshold, feature))
-        ends = np.searchsorted(feature[order], np.arange(int(self.feature.max()) + 2))
-        parts = np.split(threshold[order], ends[1:-1])
-        return [np.unique(part) for part in parts]
+        return [np.unique(threshold[feature == j]) for j in range(int(self.feature.max()) + 1)]
 
-    def _ranks_of_thresholds(self) -> NDArray[np.float64]:
-        out = np.zeros(len(self.left))
-        for j, cuts in enumerate(self._cuts):
-            mine = np.flatnonzero(self.feature == j)
-            out[mine] = np.searchsorted(cuts, self.threshold[mine])
-        return out
-
-    def _ranked(self, X: NDArray[np.float64]) -> NDArray[np.float32]:
+    def _ranked(self, X: Floats) -> NDArray[np.float32]:
         """How many thresholds of its column each x exceeds: exact in single precision.
 
         x <= the k-th threshold if and only if that count is at most k.
@@ -225,61 +199,37 @@ class Forest:
                 out[np.isnan(X[:, j]), j] = np.nan
         return out
 
-    def _walk(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        m, d = X.shape
-        flat = np.ascontiguousarray(X).ravel()
-        missing = bool(np.isnan(flat).any())
-        at = np.tile(self.roots, m)
-        place = np.arange(m * self.n_trees)
-        offset = np.repeat(np.arange(m) * d, self.n_trees)
-        node = at
-        while True:
-            inner = self.left[node] != node
-            if not inner.all():
-                place, offset, node = place[inner], offset[inner], node[inner]
-            if not len(node):
-                break
-            x = flat[offset + self.feature[node]]
-            go_left = x <= self.threshold[node]
-            if missing:
-                go_left = np.where(np.isnan(x), self.missing_left[node], go_left)
-            node = np.where(go_left, self.left[node], self.right[node])
-            at[place] = node
-        return np.asarray(self.value[at].reshape(m, self.n_trees).sum(axis=1))
-
     @cached_property
-    def _compiled(self) -> list[Any] | None:
-        """The same trees as scikit-learn's own, which score in compiled code.
+    def _compiled(self) -> list[Any]:
+        """The trees as scikit-learn's own, which score in compiled code.
 
-        Every number in them was checked or made here. None where its nodes have another layout
-        than the one known, or trees do not lie one after the other.
+        Every number in them was checked or made here.
         """
-        known = {"left_child", "right_child", "feature", "threshold", "missing_go_to_left"}
-        own, roots = np.arange(len(self.left)), self.roots
-        tree = np.searchsorted(roots, own, side="right") - 1
-        apart = (np.diff(roots) > 0).all() and roots[0] == 0
-        if not known <= set(NODE_DTYPE.names) or not apart or (tree[self.left] != tree).any():
-            return None
-        if (tree[self.right] != tree).any():
-            return None
+        own = np.arange(len(self.left))
         leaf = self.left == own
+        ends = [*self.roots[1:], len(own)]
+        first = np.repeat(self.roots, np.subtract(ends, self.roots))
+        threshold = self.threshold
+        if not self.single:
+            threshold = np.zeros(len(own))
+            for j, cuts in enumerate(self._cuts):
+                mine = self.feature == j
+                threshold[mine] = np.searchsorted(cuts, self.threshold[mine])
         nodes = np.zeros(len(own), dtype=NODE_DTYPE)
-        first = roots[tree]
         nodes["left_child"] = np.where(leaf, -1, self.left - first)
         nodes["right_child"] = np.where(leaf, -1, self.right - first)
         nodes["feature"] = np.where(leaf, -2, self.feature)
-        nodes["threshold"] = self.threshold if self.single else self._ranks_of_thresholds()
+        nodes["threshold"] = threshold
         nodes["missing_go_to_left"] = self.missing_left
-        values = self.value[:, None, None]
         found = []
-        for start, end in zip(roots, [*roots[1:], len(own)], strict=True):
+        for start, end in zip(self.roots, ends, strict=True):
             one = Tree(int(self.feature.max()) + 1, np.ones(1, dtype=np.intp), 1)
             one.__setstate__(
                 {
                     "max_depth": _MAX_DEPTH,
                     "node_count": int(end - start),
                     "nodes": nodes[start:end].copy(),
-                    "values": np.ascontiguousarray(values[start:end]),
+                    "values": np.ascontiguousarray(self.value[start:end, None, None]),
                 }
             )
             found.append(one)
@@ -295,25 +245,6 @@ def _check_depth(left: NDArray[Any], right: NDArray[Any], roots: NDArray[Any]) -
             return
         level = np.concatenate([left[level], right[level]])
     raise refuse(f"a tree of its forest is more than {_MAX_DEPTH} levels deep")
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """One tree in scikit-learn's numbering."""
-
-    left: NDArray[Any]
-    right: NDArray[Any]
-    feature: NDArray[Any]
-    threshold: NDArray[Any]
-    missing_left: NDArray[np.bool_]
-    value: NDArray[np.float64]
-    leaf: NDArray[np.bool_]
-
-
-# Randomised trees by scikit-learn, each on rows of its own.
-
-
-Ints: TypeAlias = NDArray[np.intp]
 
 
 def grow_trees(

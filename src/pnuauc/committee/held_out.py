@@ -126,14 +126,14 @@ def weigh(
 ) -> tuple[Floats, bool]:
     """Weights of the members, shape (n_members,), and whether held-out rows had a say in them."""
     weights = _own(members)
-    tried = _on_trial(members)
+    tried = _on_trial(members, situation)
     if held_out is None or len(members) < 2 or not (situation.leans or situation.many or tried):
         return weights, False
     if situation.many:
         return _learned(held_out, len(members)), True
     if situation.leans and len(tried) < len(members):
         weights = _leaning(held_out, weights, tried)
-    return _tried(members, held_out, weights), True
+    return _tried(members, held_out, weights, tried), True
 
 
 def weigh_apart(members: Sequence[Member], held_out: HeldOut, situation: Situation) -> Floats:
@@ -145,13 +145,13 @@ def weigh_apart(members: Sequence[Member], held_out: HeldOut, situation: Situati
     models that scored these were fitted to this one.
     """
     apart = np.tile(_own(members), (held_out.n_folds, 1))
-    tried = _on_trial(members)
+    tried = _on_trial(members, situation)
     if len(members) < 2 or not (situation.many or tried):
         return apart
     for k in range(held_out.n_folds):
         rest = held_out.without(k)
         if not situation.many:
-            apart[k] = _tried(members, rest, apart[k])
+            apart[k] = _tried(members, rest, apart[k], tried)
         elif {0, 1} <= set(rest.codes.tolist()):
             apart[k] = _learned(rest, len(members))
     return apart
@@ -161,8 +161,10 @@ def _own(members: Sequence[Member]) -> Floats:
     return np.array([member.weight for member in members])
 
 
-def _on_trial(members: Sequence[Member]) -> list[int]:
-    return [i for i, member in enumerate(members) if member.on_trial]
+def _on_trial(members: Sequence[Member], situation: Situation) -> list[int]:
+    """Members whose weight held-out rows decide; text may say nothing beside columns."""
+    mixed = situation.n_features > 0
+    return [i for i, m in enumerate(members) if m.on_trial or (m.reads_latent and mixed)]
 
 
 def _auc_of(held_out: HeldOut, weights: Floats) -> float:
@@ -186,7 +188,9 @@ def _leaning(held_out: HeldOut, weights: Floats, tried: list[int]) -> Floats:
     return out
 
 
-def _tried(members: Sequence[Member], held_out: HeldOut, weights: Floats) -> Floats:
+def _tried(
+    members: Sequence[Member], held_out: HeldOut, weights: Floats, tried: list[int]
+) -> Floats:
     """The same, but for members on trial: exp((AUC alone - AUC of the others) / tolerance).
 
     A weight below the least is none, one above the most is that: a hundred labels can say that
@@ -194,7 +198,6 @@ def _tried(members: Sequence[Member], held_out: HeldOut, weights: Floats) -> Flo
     against the sum of all others, as the linear discriminant of the two sums would: each by how
     far positives and negatives are apart on it.
     """
-    tried = _on_trial(members)
     text = [i for i in tried if members[i].reads_latent]
     columns, beside = weights.copy(), np.zeros(len(weights))
     columns[text], beside[text] = 0.0, weights[text]

@@ -23,164 +23,11 @@ from scipy.spatial.distance import cdist
 from sklearn.utils.extmath import row_norms
 
 from pnuauc._utils.arrays import Floats
-from pnuauc._utils.stored import Parts, refuse
+from pnuauc._utils.stored import Parts, Stored, refuse
 from pnuauc.core.basis import factor_two_chains
+from pnuauc.core.solvers import LinearModel
 
-__all__ = ["KernelSum", "average_processes", "read_kernels", "sum_kernels"]
-
-# Sums of Gaussian and Laplacian kernels on shared centres, as fast as their exponentials.
-
-
-Singles: TypeAlias = NDArray[np.float32]
-
-#: Distances kept at a time: half a megabyte stays in the processor's cache. Blocks are whole tiles
-#: of a matrix product, the last one filled up, so that equal rows tie.
-_BLOCK_CELLS, _TILE = 1 << 16, 32
-#: Squared distances below this share of the squared lengths are rounding error of nought.
-_ROUNDING = 1e-12
-
-
-def sum_kernels(
-    X: Any, centers: Any, widths: Floats, powers: NDArray[np.integer[Any]], coef: Floats
-) -> Floats:
-    """Shape (n,); relative error of a kernel 1e-7 for the widest, 2e-5 for one 16 times narrower.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-    centers : ndarray, shape (b, d)
-    widths, powers : ndarray, shape (m,)
-        Power 2 is a Gaussian, 1 a Laplacian kernel.
-    coef : ndarray, shape (m, b)
-    """
-    out = np.zeros(len(X))
-    unit = float(np.abs(coef).max(initial=0.0)) or 1.0
-    chains = _chains(widths, powers, coef / unit)
-    distances = _Squares.of(centers)
-    n_rows = _whole_tiles(min(max(_BLOCK_CELLS // len(centers), 1), max(len(X), 1)))
-    room = _Room.of(n_rows, *centers.shape)
-    for start in range(0, len(X), n_rows):
-        rows = X[start : start + n_rows]
-        part = room.first(_whole_tiles(len(rows)))
-        distances.fill(rows, part)
-        out[start : start + n_rows] = _summed(part, chains)[: len(rows)]
-    return np.multiply(out, unit, out=out)
-
-
-def _whole_tiles(n: int) -> int:
-    return -(-n // _TILE) * _TILE
-
-
-#: Single precision holds no larger rate; from the second on, distances a rounding error below 0
-#: would count: among rows close to each other beside one that is very far away.
-_LARGEST_RATE, _STEEP = 1e38, 1e6
-
-
-@dataclass(frozen=True)
-class _Chain:
-    """Kernels of one power, each the one before squared repeatedly.
-
-    rate : float, exponent of the first at unit distance
-    squarings : list of int, coef : list of ndarray, shape (b,)
-    """
-
-    power: int
-    rate: float
-    squarings: list[int]
-    coef: list[Singles]
-
-
-def _chains(widths: Floats, powers: NDArray[np.integer[Any]], coef: Floats) -> tuple[_Chain, ...]:
-    """All kernels; Gaussians, which read squared distances, before the roots are drawn."""
-    found = []
-    for power in (2, 1):
-        own = np.flatnonzero(powers == power)
-        for chain in factor_two_chains(widths[own]) if len(own) else []:
-            rate = -1.0 / (power * float(widths[own[chain[0][0]]]) ** power)
-            rate = max(rate, -_LARGEST_RATE)
-            squarings = [power * halvings for _, halvings in chain]
-            found.append(_Chain(power, rate, squarings, [_single(coef[own[j]]) for j, _ in chain]))
-    return tuple(found)
-
-
-def _single(values: Floats) -> Singles:
-    return values.astype(np.float32)
-
-
-@dataclass(frozen=True, eq=False)
-class _Room:
-    """Arrays that every block of rows uses again.
-
-    left : shape (n, d + 2); squared : (n, b); distance, kernel : float32, (n, b)
-    """
-
-    left: Floats
-    squared: Floats
-    distance: Singles
-    kernel: Singles
-
-    @classmethod
-    def of(cls, n: int, b: int, d: int) -> _Room:
-        singles = np.empty((2, n, b), dtype=np.float32)
-        return cls(np.zeros((n, d + 2)), np.empty((n, b)), *singles)
-
-    def first(self, n: int) -> _Room:
-        return _Room(self.left[:n], self.squared[:n], self.distance[:n], self.kernel[:n])
-
-
-@dataclass(frozen=True, eq=False)
-class _Squares:
-    """What squared distances to centres need of these, found once.
-
-    origin : ndarray, shape (d,), the median of the centres, which rows and centres are moved by
-    right : ndarray, shape (d + 2, b): (x, |x|^2, 1) times (-2 c, 1, |c|^2)' is |x - c|^2; less a
-    rounding error, so that it is at most 0 where a row is a centre
-    """
-
-    origin: Floats
-    right: Floats
-
-    @classmethod
-    def of(cls, centers: Any) -> _Squares:
-        centers = np.asarray(centers, dtype=np.float64)
-        origin = np.median(centers, axis=0)
-        moved = centers - origin
-        lengths = np.vstack([np.ones(len(moved)), row_norms(moved, squared=True)])
-        return cls(origin, np.vstack([-2.0 * moved.T, (1.0 - _ROUNDING) * lengths]))
-
-    def fill(self, rows: Any, room: _Room) -> None:
-        """|x - c|^2 of the rows in ``room.distance``; the room may be larger."""
-        n, d = rows.shape
-        left = room.left
-        np.subtract(rows, self.origin, out=left[:n, :d])
-        np.einsum("ij,ij->i", left[:n, :d], left[:n, :d], out=left[:n, d])
-        left[:n, d + 1] = 1.0
-        np.matmul(left, self.right, out=room.squared)
-        np.copyto(room.distance, room.squared, casting="same_kind")
-
-
-def _summed(room: _Room, chains: tuple[_Chain, ...]) -> Floats:
-    """The sums of a block of rows; ``room.distance`` holds squared distances and then is lost."""
-    out = np.zeros(len(room.distance))
-    rooted = False
-    for chain in chains:
-        if (chain.power == 1 or chain.rate < -_STEEP) and not rooted:
-            np.maximum(room.distance, np.float32(0.0), out=room.distance)
-        if chain.power == 1 and not rooted:
-            np.sqrt(room.distance, out=room.distance)
-            rooted = True
-        with np.errstate(over="ignore"):  # exp(-inf) is 0
-            kernel = np.multiply(room.distance, np.float32(chain.rate), out=room.kernel)
-        np.exp(kernel, out=kernel)
-        for squarings, coef in zip(chain.squarings, chain.coef, strict=True):
-            for _ in range(squarings):
-                np.multiply(kernel, kernel, out=kernel)
-            out += kernel @ coef
-    return out
-
-
-# Gaussian-process regressions of the labels, averaged by their evidence.
-
+__all__ = ["KernelSum", "average_processes"]
 
 #: Widths in multiples of the median distance between labelled rows; noise in kernel units.
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -192,10 +39,23 @@ _NEGLIGIBLE = 5e-3
 _POWERS = (2, 1)
 #: Of a part in a model file: a fit has at most ten widths, and a centre for each labelled row.
 _MAX_WIDTHS, _MAX_CENTERS = 100, 20_000
+#: Distances kept at a time: half a megabyte stays in the processor's cache. Blocks are whole tiles
+#: of a matrix product, the last one filled up, so that equal rows tie.
+_BLOCK_CELLS, _TILE = 1 << 16, 32
+#: Squared distances below this share of the squared lengths are rounding error of nought.
+_ROUNDING = 1e-12
+#: Single precision holds no larger rate; from the second on, distances a rounding error below 0
+#: would count: among rows close to each other beside one that is very far away.
+_LARGEST_RATE, _STEEP = 1e38, 1e6
+
+
+#: Kernels of one power: it, the exponent of the first at unit distance, and for each kernel how
+#: often the one before is squared, and its coefficients.
+_Chain: TypeAlias = tuple[int, float, list[tuple[int, NDArray[np.float32]]]]
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSum:
+class KernelSum(Stored):
     """sum_j sum_i coef_ji exp(-(|x - c_i| / width_j)^power_j / power_j) + slope'x.
 
     Attributes
@@ -217,39 +77,89 @@ class KernelSum:
 
     kind = "kernels"
 
+    @classmethod
+    def of_model(cls, model: LinearModel) -> KernelSum:
+        """The model of the paper: Gaussians of several widths on shared centres."""
+        basis = model.basis
+        m, d = len(basis.widths_), basis.centers_.shape[1]
+        coef = model.coef.reshape(m, -1)
+        return cls(basis.centers_, basis.widths_, np.full(m, 2), coef, np.zeros(d))
+
     def score(self, X: Floats) -> Floats:
-        """Shape (n,)."""
-        out = np.asarray(X @ self.slope)
+        """Shape (n,); relative error of a kernel 1e-7 for the widest, 2e-5 at a 16th of its width.
+
+        |x - c|^2 is the product of (x, |x|^2, 1) and (-2 c, 1, |c|^2)', both moved by the median
+        centre; less a rounding error, so that it is at most 0 where a row is a centre.
+        """
+        out = np.zeros(len(X))
         if len(self.widths):
-            out += sum_kernels(X, self.centers, self.widths, self.powers, self.coef)
-        return out
+            unit = float(np.abs(self.coef).max(initial=0.0)) or 1.0
+            chains = list(self._chains(self.coef / unit))
+            (b, d), origin = self.centers.shape, np.median(self.centers, axis=0)
+            moved = self.centers - origin
+            lengths = np.vstack([np.ones(b), row_norms(moved, squared=True)])
+            right = np.vstack([-2.0 * moved.T, (1.0 - _ROUNDING) * lengths])
+            n_rows = _whole_tiles(min(max(_BLOCK_CELLS // b, 1), max(len(X), 1)))
+            for start in range(0, len(X), n_rows):
+                rows = X[start : start + n_rows] - origin
+                left = np.zeros((_whole_tiles(len(rows)), d + 2))
+                left[: len(rows), :d] = rows
+                left[: len(rows), d] = np.einsum("ij,ij->i", rows, rows)
+                left[: len(rows), d + 1] = 1.0
+                squares = (left @ right).astype(np.float32)
+                out[start : start + n_rows] = _summed(squares, chains)[: len(rows)]
+            out *= unit
+        return out + X @ self.slope if self.slope.any() else out
 
-    def spec(self) -> dict[str, Any]:
-        return {}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def _chains(self, coef: Floats) -> Iterator[_Chain]:
+        """All kernels; Gaussians, which read squared distances, before the roots are drawn."""
+        for power in _POWERS:
+            own = np.flatnonzero(self.powers == power)
+            for chain in factor_two_chains(self.widths[own]) if len(own) else []:
+                rate = -1.0 / (power * float(self.widths[own[chain[0][0]]]) ** power)
+                rate = max(rate, -_LARGEST_RATE)
+                steps = [(power * n, coef[own[j]].astype(np.float32)) for j, n in chain]
+                yield power, rate, steps
 
     @classmethod
     def rebuild(cls, parts: Parts, n_columns: int) -> KernelSum:
         """From a model file, every number checked."""
-        centers, widths = read_kernels(parts, n_columns)
+        centers = parts.array("centers", "float", (None, n_columns))
+        widths = parts.array("widths", "float", (None,), at_most=_MAX_WIDTHS).astype(np.float64)
+        if not 0 < len(centers) <= _MAX_CENTERS:
+            raise refuse(f"it has no centres, or more than {_MAX_CENTERS:,}")
+        if not ((widths > 1e-150) & (widths < 1e150)).all():
+            raise refuse("widths of its kernels are out of range")
         m = len(widths)
         powers = parts.indices("powers", (m,), 1, 3)
         coef = parts.array("coef", "float", (m, len(centers))).astype(np.float64)
         slope = parts.array("slope", "float", (n_columns,)).astype(np.float64)
-        return cls(centers, widths, powers, coef, slope)
+        return cls(np.asarray(centers, dtype=np.float64), widths, powers, coef, slope)
 
 
-def read_kernels(parts: Parts, n_columns: int) -> tuple[Floats, Floats]:
-    """Centres, shape (b, d), and widths, shape (m,), of a model file."""
-    centers = parts.array("centers", "float", (None, n_columns))
-    widths = parts.array("widths", "float", (None,), at_most=_MAX_WIDTHS).astype(np.float64)
-    if len(centers) > _MAX_CENTERS:
-        raise refuse(f"it has more than {_MAX_CENTERS:,} centres, which no fit of pnuauc has")
-    if not ((widths > 1e-150) & (widths < 1e150)).all():
-        raise refuse("widths of its kernels are out of range")
-    return np.asarray(centers, dtype=np.float64), widths
+def _whole_tiles(n: int) -> int:
+    return -(-n // _TILE) * _TILE
+
+
+def _summed(distance: NDArray[np.float32], chains: list[_Chain]) -> Floats:
+    """The sums of a block of rows; squared distances, shape (n, b), which are overwritten."""
+    out = np.zeros(len(distance))
+    kernel = np.empty_like(distance)
+    rooted = False
+    for power, rate, steps in chains:
+        if (power == 1 or rate < -_STEEP) and not rooted:
+            np.maximum(distance, np.float32(0.0), out=distance)
+        if power == 1 and not rooted:
+            np.sqrt(distance, out=distance)
+            rooted = True
+        with np.errstate(over="ignore"):  # exp(-inf) is 0
+            np.multiply(distance, np.float32(rate), out=kernel)
+        np.exp(kernel, out=kernel)
+        for squarings, coef in steps:
+            for _ in range(squarings):
+                np.multiply(kernel, kernel, out=kernel)
+            out += kernel @ coef
+    return out
 
 
 def average_processes(

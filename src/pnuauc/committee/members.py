@@ -6,15 +6,16 @@ A member has
     why(situation)        the reason to take it, in a few words, or None to leave it out
     reads_latent          whether it reads components of text and vectors, not the columns
     weight                its weight while labels are too few to choose weights by
-    on_trial              whether even then held-out rows may lower or raise its weight
+    on_trial              whether even then held-out rows may lower or raise its weight, as they do
+                          for members that read latent components beside columns
     fit(training)         its parts, from the training rows
     fit_both(training)    the same, and its parts without each fold in turn
 """
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,9 +28,9 @@ from sklearn.utils import check_random_state
 
 from pnuauc._utils.arrays import Floats
 from pnuauc.committee.forest import Forest, grow_trees
-from pnuauc.committee.kernels import average_processes
-from pnuauc.committee.models import Gaussians, Part, Slope
-from pnuauc.committee.views import Look
+from pnuauc.committee.kernels import KernelSum, average_processes
+from pnuauc.committee.models import Part, Slope
+from pnuauc.committee.views import Look, see
 from pnuauc.core.basis import MultiscaleBasis, fit_basis
 from pnuauc.core.rows import RowsElsewhere
 from pnuauc.selection import FoldedRows, TrainedGrid
@@ -183,11 +184,10 @@ class Member:
     def why(self, situation: Situation) -> str | None:
         raise NotImplementedError
 
-    def suited(self, situation: Situation) -> tuple[Member, str] | None:
-        """The member as it takes part in this situation, and why; None: it does not."""
+    def suited(self, situation: Situation) -> str | None:
+        """Why it takes part in this situation; None: it does not."""
         there = situation.n_latent if self.reads_latent else situation.n_features
-        why = self.why(situation) if there else None
-        return None if why is None else (self, why)
+        return self.why(situation) if there else None
 
     def fit(self, training: Training) -> Parts:
         raise NotImplementedError
@@ -217,7 +217,7 @@ class KernelAverage(Member):
         look, reads = training.look, self._reads(training.look)
         rows, elsewhere = getattr(look, reads), training.elsewhere
         if elsewhere is not None:
-            elsewhere = elsewhere.through(getattr(look.view, reads))
+            elsewhere = elsewhere.through(partial(see, look.view, reads))
         basis = fit_basis(
             MultiscaleBasis(_N_CENTERS, _WIDTHS, random_state=training.seed),
             rows,
@@ -238,13 +238,13 @@ class KernelAverage(Member):
         return training.known[self.name]
 
     def fit(self, training: Training) -> Parts:
-        return (Part(self._reads(training.look), Gaussians(self._chosen(training).model)),)
+        return (Part(self._reads(training.look), KernelSum.of_model(self._chosen(training).model)),)
 
     def fit_both(self, training: Training) -> tuple[Parts, list[Parts]]:
         """One grid gives both."""
         chosen, reads = self._chosen(training), self._reads(training.look)
-        whole: Parts = (Part(reads, Gaussians(chosen.model)),)
-        return whole, [(Part(reads, Gaussians(model)),) for model in chosen.fold_models()]
+        whole: Parts = (Part(reads, KernelSum.of_model(chosen.model)),)
+        return whole, [(Part(reads, KernelSum.of_model(model)),) for model in chosen.fold_models()]
 
 
 class WhitenedAverage(KernelAverage):
@@ -341,20 +341,6 @@ def _at_most(
     rare = np.flatnonzero(codes == (codes.mean() < 0.5))
     chosen = np.union1d(chosen, rare[: limit // 10])
     return rows[chosen], codes[chosen]
-
-
-class _OfText(Member):
-    """Text and vectors: beside columns on trial, since they may say nothing of the label."""
-
-    reads_latent = True
-
-    def suited(self, situation: Situation) -> tuple[Member, str] | None:
-        found = super().suited(situation)
-        if found is None or not situation.n_features:
-            return found
-        beside = copy(self)
-        beside.on_trial = True
-        return beside, f"{found[1]}; weight by held-out rows"
 
 
 class Processes(Member):
@@ -485,7 +471,7 @@ class NaiveBayes(Member):
         return (Part("raw", Slope(model.feature_log_prob_[1] - model.feature_log_prob_[0])),)
 
 
-class TextLinear(_OfText, Logistic):
+class TextLinear(Logistic):
     """Logistic regressions on all components of text and vectors, and on the leading ones.
 
     Strongly regularised, each brought to deviation 1, summed. On four systematic reviews the sum is
@@ -493,6 +479,7 @@ class TextLinear(_OfText, Logistic):
     """
 
     name = "text"
+    reads_latent = True
     strength = 0.1
     even = True
 
@@ -509,10 +496,11 @@ class TextLinear(_OfText, Logistic):
         return (Part("latent", Slope(coef)),)
 
 
-class TextKernels(_OfText, KernelAverage):
+class TextKernels(KernelAverage):
     """The AUC risk on the components of text and vectors."""
 
     name = "text_kernels"
+    reads_latent = True
 
     def why(self, situation: Situation) -> str | None:
         return "AUC risk with unlabelled rows on the components of text"
@@ -549,7 +537,7 @@ def fit_rivals(training: Training) -> dict[str, list[Parts]]:
         ways["labeled_only"] = ("average", "pn")
     for name, way in ways.items():
         models = grid.choose(*way).fold_models()
-        found[name] = [(Part(reads, Gaussians(model)),) for model in models]
+        found[name] = [(Part(reads, KernelSum.of_model(model)),) for model in models]
     if both and not training.look.view.is_sparse:
         trees: list[Parts] = []
         columns = "latent" if only_text else "filled"

@@ -10,29 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats
-from pnuauc._utils.stored import Parts, refuse
+from pnuauc._utils.stored import Parts, Storable, Stored, arrays_of, refuse
 from pnuauc.committee.forest import Forest
-from pnuauc.committee.kernels import KernelSum, read_kernels, sum_kernels
-from pnuauc.committee.views import DenseView, Look, SparseView, View
-from pnuauc.core.basis import MultiscaleBasis
-from pnuauc.core.solvers import LinearModel
+from pnuauc.committee.kernels import KernelSum
+from pnuauc.committee.views import Look, View, read_view
 from pnuauc.evaluation.heldout import raw_scores
 from pnuauc.evaluation.posterior import Posterior
 from pnuauc.exceptions import InputError
 
-__all__ = ["MODELS", "Committee", "Foreign", "Gaussians", "Part", "Seat", "Slope", "score_parts"]
+__all__ = ["MODELS", "Committee", "Foreign", "Part", "Seat", "Slope", "score_parts"]
 
 
 #: Members, and parts of all members together: a committee has some ten members of 1 to 3 parts.
 _MAX_SEATS, _MAX_PARTS = 20, 40
 #: Cells of the rows that are scored at a time: views of them take some times as much.
 _BLOCK_CELLS = 1 << 22
-_COLUMNS = {"squashed", "trees", "splits", "filled", "unit", "whitened", "components"}
-_READABLE = {*_COLUMNS, "latent", "raw"}
 
 
 @dataclass(frozen=True, eq=False)
-class Slope:
+class Slope(Stored):
     """coef'x.
 
     coef : ndarray, shape (d,)
@@ -45,48 +41,9 @@ class Slope:
     def score(self, X: Any) -> Floats:
         return np.asarray(X @ self.coef)
 
-    def spec(self) -> dict[str, Any]:
-        return {}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {"coef": self.coef}
-
     @classmethod
     def rebuild(cls, parts: Parts, n_columns: int) -> Slope:
         return cls(parts.array("coef", "float", (n_columns,)).astype(np.float64))
-
-
-@dataclass(frozen=True, eq=False)
-class Gaussians:
-    """The linear-in-parameter model of the paper: Gaussians of several widths on shared centres."""
-
-    model: LinearModel
-
-    kind = "gaussians"
-
-    def score(self, X: Floats) -> Floats:
-        """Shape (n,)."""
-        basis = self.model.basis
-        m, powers = len(basis.widths_), np.full(len(basis.widths_), 2)
-        coef = self.model.coef.reshape(m, -1)
-        return sum_kernels(X, basis.centers_, basis.widths_, powers, coef)
-
-    def spec(self) -> dict[str, Any]:
-        return {}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        basis = self.model.basis
-        return {"centers": basis.centers_, "widths": basis.widths_, "coef": self.model.coef}
-
-    @classmethod
-    def rebuild(cls, parts: Parts, n_columns: int) -> Gaussians:
-        centers, widths = read_kernels(parts, n_columns)
-        if not len(centers) or not len(widths):
-            raise refuse("it has no centres")
-        coef = parts.array("coef", "float", (len(centers) * len(widths),)).astype(np.float64)
-        basis = MultiscaleBasis(len(centers), widths.tolist())
-        basis.centers_, basis.widths_, basis.n_features_in_ = centers, widths, n_columns
-        return cls(LinearModel(basis, coef))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +64,7 @@ class Foreign:
 
 
 #: Models that a member may consist of and a file may hold, by kind.
-MODELS: dict[str, Any] = {m.kind: m for m in (Forest, KernelSum, Gaussians, Slope)}
+MODELS: dict[str, Any] = {m.kind: m for m in (Forest, KernelSum, Slope)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +76,19 @@ class Part:
 
     def score(self, look: Look) -> Floats:
         return np.asarray(self.model.score(getattr(look, self.reads)), dtype=np.float64)
+
+    def spec(self) -> dict[str, Any]:
+        return {"reads": self.reads, **self.model.spec()}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = self.model.arrays()
+        return found
+
+    @classmethod
+    def rebuild(cls, parts: Parts, view: View) -> Part:
+        reads = parts.text("reads", view.widths)
+        model = MODELS[parts.text("kind", MODELS)]
+        return cls(reads, model.rebuild(parts, view.widths[reads]))
 
 
 def score_parts(parts: Sequence[Part], look: Look) -> Floats:
@@ -142,6 +112,29 @@ class Seat:
 
     def score(self, look: Look) -> Floats:
         return self.standardised(score_parts(self.parts, look))
+
+    @property
+    def _named(self) -> dict[str, Part]:
+        return {f"part{j}": part for j, part in enumerate(self.parts)}
+
+    def spec(self) -> dict[str, Any]:
+        numbers = {"weight": self.weight, "mean": self.mean, "spread": self.spread}
+        parts = {name: part.spec() for name, part in self._named.items()}
+        return {"name": self.name, "n_parts": len(parts), **numbers, **parts}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return arrays_of(self._named)
+
+    @classmethod
+    def rebuild(cls, parts: Parts, view: View) -> Seat:
+        n = parts.spend("parts", parts.integer("n_parts", 1, _MAX_PARTS), _MAX_PARTS)
+        return cls(
+            parts.text("name", at_most=100),
+            tuple(parts.part(f"part{j}", Part.rebuild, view) for j in range(n)),
+            parts.number("weight", 0.0, 1e6),
+            parts.number("mean"),
+            parts.number("spread", 1e-300),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,89 +208,30 @@ class Committee:
             out[start : start + step] = sum(seat.score(look) for seat in heard)
         return out
 
+    @property
+    def _named(self) -> dict[str, Storable]:
+        known = {} if self.posterior is None else {"posterior": self.posterior}
+        seats = {f"seat{i}": seat for i, seat in enumerate(self.seats)}
+        return {"view": self.view, **known, **seats}
+
     def spec(self) -> dict[str, Any]:
-        seats = {}
-        for i, seat in enumerate(self.seats):
-            parts = {
-                f"part{j}": {"kind": p.model.kind, "reads": p.reads, **p.model.spec()}
-                for j, p in enumerate(seat.parts)
-            }
-            numbers = {"weight": seat.weight, "mean": seat.mean, "spread": seat.spread}
-            seats[f"seat{i}"] = {"name": seat.name, "n_parts": len(parts), **numbers, **parts}
-        view: dict[str, Any] = {"layout": "sparse" if self.view.is_sparse else "dense"}
-        if isinstance(self.view, DenseView):
-            view |= {"n_own": self._n_own, "n_latent": self.view.n_latent}
-        known: dict[str, Any] = (
-            {} if self.posterior is None else {"posterior": self.posterior.spec()}
-        )
-        return {"kind": self.kind, "n_seats": len(seats), "view": view, **known, **seats}
+        parts = {name: part.spec() for name, part in self._named.items()}
+        return {"kind": self.kind, "n_seats": len(self.seats), **parts}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        found = {f"view/{name}": values for name, values in self.view.arrays().items()}
-        found["quantiles"] = self.quantiles
-        if self.posterior is not None:
-            named = self.posterior.arrays()
-            found |= {f"posterior/{name}": values for name, values in named.items()}
-        for i, seat in enumerate(self.seats):
-            for j, part in enumerate(seat.parts):
-                named = part.model.arrays()
-                found |= {f"seat{i}/part{j}/{name}": values for name, values in named.items()}
-        return found
-
-    @classmethod
-    def rebuild(cls, parts: Parts, n_features: int, n_own: int = 0) -> Committee:
-        """From a model file, every number checked; trees may have ``n_own`` further columns."""
-        parts.text("kind", [cls.kind])
-        n_seats = parts.integer("n_seats", 1, _MAX_SEATS)
-        stored = parts.sub("view")
-        view: View
-        if stored.text("layout", ("dense", "sparse")) == "sparse":
-            view = SparseView.rebuild(stored, n_features)
-        else:
-            own = stored.integer("n_own", 0, n_own)
-            if own not in (0, n_own):
-                raise refuse("its trees do not read the columns that the table has for them")
-            latent = stored.integer("n_latent", 0, n_features)
-            view = DenseView.rebuild(stored, n_features - latent, own, latent)
-        stored.finish()
-        seats = tuple(_read_seat(parts.sub(f"seat{i}"), view) for i in range(n_seats))
-        quantiles = parts.array("quantiles", "float", (None,)).astype(np.float64)
-        if len(quantiles) < 2 or (np.diff(quantiles) < 0).any():
-            raise refuse("quantiles of its scores do not ascend")
-        posterior = None
-        if parts.has("posterior"):
-            stored = parts.sub("posterior")
-            posterior = Posterior.rebuild(stored)
-            stored.finish()
-        return cls(view, seats, quantiles, posterior)
+        return {"quantiles": self.quantiles, **arrays_of(self._named)}
 
     @classmethod
     def from_parts(cls, parts: Parts, widths: Mapping[str, int]) -> Committee:
-        """As the model file asks for it; see :mod:`pnuauc.io`."""
-        return cls.rebuild(parts, widths["kernels"], widths["trees"])
-
-
-def _read_seat(stored: Parts, view: View) -> Seat:
-    n_parts = stored.spend("parts", stored.integer("n_parts", 1, _MAX_PARTS), _MAX_PARTS)
-    found = []
-    for j in range(n_parts):
-        part = stored.sub(f"part{j}")
-        reads = part.text("reads", _READABLE & _columns(view).keys())
-        model = MODELS[part.text("kind", MODELS)].rebuild(part, _columns(view)[reads])
-        part.finish()
-        found.append(Part(reads, model))
-    seat = Seat(
-        stored.text("name", at_most=100),
-        tuple(found),
-        stored.number("weight", 0.0, 1e6),
-        stored.number("mean"),
-        stored.number("spread", 1e-300),
-    )
-    stored.finish()
-    return seat
-
-
-def _columns(view: View) -> Mapping[str, int]:
-    """Number of columns of every view that a part may read."""
-    names = ("raw", "components") if view.is_sparse else tuple(_READABLE - {"raw"})
-    return {name: view.width(name) for name in names}
+        """From a model file, every number checked; ``widths``: of the encoder's views."""
+        parts.text("kind", [cls.kind])
+        n = parts.integer("n_seats", 1, _MAX_SEATS)
+        view = parts.part("view", read_view, widths["kernels"], widths.get("trees", 0))
+        seats = tuple(parts.part(f"seat{i}", Seat.rebuild, view) for i in range(n))
+        quantiles = parts.array("quantiles", "float", (None,)).astype(np.float64)
+        if len(quantiles) < 2 or (np.diff(quantiles) < 0).any():
+            raise refuse("quantiles of its scores do not ascend")
+        known = parts.has("posterior")
+        return cls(
+            view, seats, quantiles, parts.part("posterior", Posterior.rebuild) if known else None
+        )

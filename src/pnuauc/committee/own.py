@@ -39,8 +39,8 @@ class Own(Member):
             )
         self.name, self.estimator, self.on_trial = name, estimator, on_trial
 
-    def suited(self, situation: Situation) -> tuple[Member, str]:
-        return self, "your estimator"
+    def suited(self, situation: Situation) -> str:
+        return "your estimator"
 
     def _rows(self, training: Training) -> tuple[Rows, NDArray[np.int8]]:
         ours = isinstance(self.estimator, AUCScoreMixin)

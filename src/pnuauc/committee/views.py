@@ -17,8 +17,9 @@ together.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,12 +29,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
 from pnuauc._utils.arrays import Floats
-from pnuauc._utils.stored import Parts, refuse
+from pnuauc._utils.stored import Parts, Stored, refuse
 from pnuauc.core.categories import category_weights
 from pnuauc.core.moments import Moments
 from pnuauc.core.rows import Block, RowsElsewhere
 
-__all__ = ["DenseView", "Look", "SparseView", "View", "fit_view"]
+__all__ = ["DenseView", "Look", "SparseView", "View", "fit_view", "read_view", "see"]
 
 
 #: Where the squashing bends: values beyond three deviations are drawn in.
@@ -55,7 +56,7 @@ _BLOCK = 16_384
 
 
 @dataclass(frozen=True, eq=False)
-class DenseView:
+class DenseView(Stored):
     """Statistics of dense columns.
 
     Attributes
@@ -94,88 +95,92 @@ class DenseView:
     own_deviation: Floats
     n_latent: int = 0
 
+    kind = "dense"
     is_sparse = False
 
-    def width(self, name: str) -> int:
-        """Number of columns of the named view."""
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of columns of each view."""
         d, h, k = len(self.mean), len(self.holes), len(self.lengths)
         e = len(self.own_mean) or d
-        widths = {"trees": e + k, "splits": e, "unit": d, "filled": d + h, "squashed": d + h}
-        return {**widths, "components": k, "whitened": k, "latent": self.n_latent}[name]
+        known = {"trees": e + k, "splits": e, "unit": d, "filled": d + h, "squashed": d + h}
+        return {**known, "components": k, "whitened": k, "latent": self.n_latent}
 
     def _common(self, X: NDArray[Any]) -> Floats:
         return np.asarray(X[:, : len(self.mean)], dtype=np.float64)
 
-    def standard(self, X: NDArray[Any]) -> Floats:
-        return _scaled(self._common(X), self.mean, self.deviation)
-
-    def splits(self, X: NDArray[Any]) -> Floats:
+    def splits(self, look: Look) -> Floats:
         if not len(self.own_mean):
-            return self.standard(X)
-        own = np.asarray(X[:, len(self.mean) + self.n_latent :], dtype=np.float64)
+            return _scaled(self._common(look.raw), self.mean, self.deviation)
+        own = np.asarray(look.raw[:, len(self.mean) + self.n_latent :], dtype=np.float64)
         return _scaled(own, self.own_mean, self.own_deviation)
 
-    def latent(self, X: NDArray[Any]) -> Floats:
+    def latent(self, look: Look) -> Floats:
         d = len(self.mean)
-        return np.asarray(X[:, d : d + self.n_latent], dtype=np.float64)
+        return np.asarray(look.raw[:, d : d + self.n_latent], dtype=np.float64)
 
-    def filled(self, X: NDArray[Any]) -> Floats:
-        z = self.standard(X)
+    def filled(self, look: Look) -> Floats:
+        z = _scaled(self._common(look.raw), self.mean, self.deviation)
         gaps = np.isnan(z)
         if not gaps.any() and not len(self.holes):
             return z
         marks = (gaps[:, self.holes] - self.hole_mean) / self.hole_deviation
         return np.concatenate([np.where(gaps, 0.0, z), marks], axis=1)
 
-    def squashed(self, X: NDArray[Any]) -> Floats:
-        out = np.empty((len(X), self.width("squashed")))
-        for start in range(0, len(X), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            out[rows] = self.squash(self.filled(X[rows]))
+    def squashed(self, look: Look) -> Floats:
+        out = np.empty((len(look), self.widths["squashed"]))
+        for rows, block in look.blocks():
+            part = _squash(block.filled)
+            part -= self.squashed_mean
+            out[rows] = np.divide(part, self.squashed_deviation, out=part)
         return out
 
-    def squash(self, filled: Floats) -> Floats:
-        """Rows as they are squashed, from the filled view of them."""
-        out = _squash(filled)
-        out -= self.squashed_mean
-        out /= self.squashed_deviation
-        return out
-
-    def unit(self, X: NDArray[Any]) -> Floats:
+    def unit(self, look: Look) -> Floats:
         """Columns brought to [0, 1]; missing values at their mean."""
-        out = _scaled(self._common(X), self.low, self.span)
+        out = _scaled(self._common(look.raw), self.low, self.span)
         gaps = np.isnan(out)
         return np.where(gaps, (self.mean - self.low) / self.span, out) if gaps.any() else out
 
-    def components(self, X: NDArray[Any]) -> Floats:
-        return self.filled(X) @ self.axes
+    def components(self, look: Look) -> Floats:
+        out = np.empty((len(look), len(self.lengths)))
+        for rows, block in look.blocks():
+            out[rows] = block.filled @ self.axes
+        return out
 
-    def whitened(self, X: NDArray[Any]) -> Floats:
+    def whitened(self, look: Look) -> Floats:
         """Components of unit spread."""
-        return self.components(X) / self.lengths
+        return np.asarray(look.components / self.lengths)
+
+    def trees(self, look: Look) -> Floats:
+        """Columns with their gaps, and components, side by side."""
+        return np.concatenate([look.splits, look.components], axis=1)
 
     def turned(self, known: NDArray[Any], elsewhere: RowsElsewhere, n_folds: int) -> DenseView:
         """The same with the principal axes of all rows: those given, and those elsewhere."""
-        d = self.width("filled")
+        d = self.widths["filled"]
         if not 2 <= d <= _FULL_COLUMNS:
             return self
-        rows = elsewhere.through(self.filled).rows(n_folds, _BLOCK)
-        found = rows.reduce(_block_moments, operator.add, Moments.from_rows(self.filled(known)))
+        start = Moments.from_rows(Look(known, self).filled)
+        rows = elsewhere.through(partial(see, self, "filled")).rows(n_folds, _BLOCK)
+        found = rows.reduce(_block_moments, operator.add, start)
         axes, lengths = _axes_of(found.covariance, min(N_COMPONENTS, d))
         return replace(self, axes=axes, lengths=lengths)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        names = self.__dataclass_fields__.keys() - {"n_latent"}
-        return {name: getattr(self, name) for name in sorted(names)}
+    def spec(self) -> dict[str, Any]:
+        return {"kind": self.kind, "n_own": len(self.own_mean), "n_latent": self.n_latent}
 
     @classmethod
-    def rebuild(cls, parts: Parts, n_features: int, n_own: int = 0, n_latent: int = 0) -> DenseView:
-        """From a model file, every number checked; ``n_own`` columns are for trees alone."""
-        holes = parts.indices("holes", (None,), 0, n_features)
+    def rebuild(cls, parts: Parts, n_features: int, most: int) -> DenseView:
+        """From a model file, every number checked; none or ``most`` columns are for trees alone."""
+        n_own = parts.integer("n_own", 0, most)
+        if n_own not in (0, most):
+            raise refuse("its trees do not read the columns that the table has for them")
+        n_latent = parts.integer("n_latent", 0, n_features)
+        holes = parts.indices("holes", (None,), 0, n_features - n_latent)
         if (np.diff(holes) <= 0).any():
             raise refuse("columns with missing values are not named once each, in order")
         lengths = parts.array("lengths", "float", (None,), at_most=N_COMPONENTS).astype(np.float64)
-        d, h, k = n_features, len(holes), len(lengths)
+        d, h, k = n_features - n_latent, len(holes), len(lengths)
         shapes: dict[str, tuple[int, ...]] = {
             **dict.fromkeys(("mean", "deviation", "low", "span"), (d,)),
             **dict.fromkeys(("hole_mean", "hole_deviation"), (h,)),
@@ -192,7 +197,7 @@ class DenseView:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseView:
+class SparseView(Stored):
     """Latent components of sparse rows: (x'C) W, C some of the rows, W = eigenvectors of C'C.
 
     With all rows for C these are the right singular vectors of the rows (latent semantic
@@ -208,17 +213,19 @@ class SparseView:
     centers: Any
     turn: Floats
 
+    kind = "sparse"
     is_sparse = True
     #: Sparse rows have no columns for trees.
     own_mean = np.zeros(0)
 
-    def width(self, name: str) -> int:
-        """Number of columns of the named view."""
-        return int({"raw": self.centers.shape[1], "components": self.turn.shape[1]}[name])
+    @property
+    def widths(self) -> dict[str, int]:
+        """Number of columns of each view."""
+        return {"raw": self.centers.shape[1], "components": self.turn.shape[1]}
 
-    def components(self, X: Any) -> Floats:
+    def components(self, look: Look) -> Floats:
         """Rows along the axes, brought to unit length (texts differ in length, not in kind)."""
-        axes = self._axes
+        X, axes = look.raw, self._axes
         found = np.asarray((X @ self.centers.T) @ self.turn if axes is None else X @ axes)
         length = np.sqrt(np.einsum("ij,ij->i", found, found))
         return found / np.where(length > 0, length, 1.0)[:, None]
@@ -235,7 +242,7 @@ class SparseView:
         return {**named, "turn": self.turn}
 
     @classmethod
-    def rebuild(cls, parts: Parts, n_features: int) -> SparseView:
+    def rebuild(cls, parts: Parts, n_features: int, most: int) -> SparseView:
         """From a model file, every number checked."""
         centers = parts.sparse_centers(n_features, _TEXT_CENTERS)
         turn = parts.array("turn", "float", (centers.shape[0], None), at_most=_TEXT_CENTERS)
@@ -248,8 +255,17 @@ class SparseView:
 View: TypeAlias = DenseView | SparseView
 
 
+def read_view(parts: Parts, n_features: int, n_own: int) -> View:
+    """A view of a model file; trees may have ``n_own`` further columns."""
+    kinds: dict[str, Any] = {view.kind: view for view in (DenseView, SparseView)}
+    found: View = kinds[parts.text("kind", kinds)].rebuild(parts, n_features, n_own)
+    return found
+
+
 class Look:
     """Rows through a view; what was looked at once is remembered.
+
+    Its attributes are the columns as the view's methods of that name see them.
 
     Parameters
     ----------
@@ -264,6 +280,13 @@ class Look:
     def __len__(self) -> int:
         return int(self.raw.shape[0])
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self.view.widths:
+            raise AttributeError(name)
+        found = getattr(self.view, name)(self)
+        setattr(self, name, found)
+        return found
+
     def take(self, rows: NDArray[np.intp]) -> Look:
         """Some of the rows, and of what was looked at."""
         found = Look(self.raw[rows], self.view)
@@ -271,27 +294,14 @@ class Look:
         vars(found).update({name: v[rows] for name, v in seen if name not in ("raw", "view")})
         return found
 
-    @cached_property
-    def splits(self) -> Floats:
-        return np.asarray(self.view.splits(self.raw))
-
-    @cached_property
-    def filled(self) -> Floats:
-        return np.asarray(self.view.filled(self.raw))
-
-    @cached_property
-    def squashed(self) -> Floats:
-        if len(self) <= _BLOCK:  # of many rows a second view would be in memory at once
-            return np.asarray(self.view.squash(self.filled))
-        return np.asarray(self.view.squashed(self.raw))
-
-    @cached_property
-    def unit(self) -> Floats:
-        return np.asarray(self.view.unit(self.raw))
-
-    @cached_property
-    def latent(self) -> Floats:
-        return np.asarray(self.view.latent(self.raw))
+    def blocks(self) -> Iterator[tuple[slice, Look]]:
+        """Few rows at a time: of many a second view would be in memory at once."""
+        if len(self) <= _BLOCK:
+            yield slice(None), self
+            return
+        for start in range(0, len(self), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            yield rows, Look(self.raw[rows], self.view)
 
     @property
     def for_prior(self) -> Any:
@@ -306,35 +316,23 @@ class Look:
             return sparse.csr_matrix(self.latent)
         return np.concatenate([self.squashed, self.latent[:, :_PRIOR_LATENT]], axis=1)
 
-    @cached_property
-    def components(self) -> Floats:
-        if len(self) <= _BLOCK and not self.view.is_sparse:
-            return np.asarray(self.filled @ self.view.axes)
-        return np.asarray(self.view.components(self.raw))
-
-    @cached_property
-    def whitened(self) -> Floats:
-        return np.asarray(self.components / self.view.lengths)
-
     @property
     def complete(self) -> Any:
         """All columns, none missing: for estimators from elsewhere."""
-        return self._with_latent(self.raw if self.view.is_sparse else self.filled)
+        return self.raw if self.view.is_sparse else self._with_latent(self.filled)
 
     @property
     def gapped(self) -> Any:
         """The same for those that take missing values."""
-        return self._with_latent(self.raw if self.view.is_sparse else self.splits)
+        return self.raw if self.view.is_sparse else self._with_latent(self.splits)
 
-    def _with_latent(self, X: Any) -> Any:
-        if self.view.is_sparse or not self.view.n_latent:
-            return X
-        return np.concatenate([X, self.latent], axis=1)
+    def _with_latent(self, X: Floats) -> Floats:
+        return np.concatenate([X, self.latent], axis=1) if self.view.n_latent else X
 
-    @cached_property
-    def trees(self) -> Floats:
-        """Columns with their gaps, and components, side by side."""
-        return np.concatenate([self.splits, self.components], axis=1)
+
+def see(view: View, name: str, X: Any) -> Any:
+    """One view of some rows."""
+    return getattr(Look(X, view), name)
 
 
 def fit_view(X: Any, random_state: Any, n_own: int = 0, n_latent: int = 0) -> View:
@@ -387,7 +385,7 @@ def _fit_dense(X: NDArray[Any], rng: np.random.RandomState, n_own: int, n_latent
         "n_latent": n_latent,
     }
     fields["own_mean"], fields["own_deviation"] = _moments(own, np.isnan(own))
-    filled = DenseView(**fields).filled(X)
+    filled = Look(X, DenseView(**fields)).filled
     z = _squash(filled)
     none = np.zeros(z.shape, dtype=bool)
     fields["squashed_mean"], fields["squashed_deviation"] = _moments(z, none)

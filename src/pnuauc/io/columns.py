@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pnuauc._utils.stored import Parts, refuse
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import (
     is_form,
@@ -101,20 +102,13 @@ class Column:
 
     @classmethod
     def from_dict(cls, item: Any) -> Column:
-        """The column that :meth:`to_dict` described; a ``ValueError`` if it is not one."""
-        known = {field.name for field in fields(cls)}
-        if not isinstance(item, dict) or not known.issuperset(item):
-            raise ValueError("a column needs name, kind and type")
-        column = cls(**{"name": None, "kind": None, "type": None, **item})
-        texts = (column.name, column.kind, column.type, column.form)
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError("a column's name, kind, type and form must be text")
-        if column.kind not in KINDS:
-            raise ValueError(f"unknown kind of column {column.kind[:40]!r}")
-        if not isinstance(column.lenient, bool):
-            raise ValueError("whether a column is lenient must be true or false")
+        """The column of a model file that :meth:`to_dict` described."""
+        parts = Parts(item, {}, "column")
+        names = (parts.text("name"), parts.text("kind", KINDS), parts.text("type"))
+        column = cls(*names, parts.flag("lenient"), parts.text("form"))
+        parts.finish()
         if not is_form(column.kind, column.form):
-            raise ValueError(f"a column of kind {column.kind} is not written {column.form[:40]!r}")
+            raise refuse(f"a column of kind {column.kind} is not written {column.form[:40]!r}")
         return column
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.label_values import did_you_mean
 from pnuauc._utils.show import few
-from pnuauc._utils.stored import Parts
+from pnuauc._utils.stored import Parts, Stored, arrays_of, refuse
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import (
     DATE_ORDERS,
@@ -51,17 +51,9 @@ __all__ = [
     "Encoding",
     "SparseEncoding",
     "TableEncoder",
-    "check_view",
-    "encode_cells",
-    "encode_views",
-    "encoding_from_spec",
-    "grouped_columns",
     "kernels_of",
     "n_missing",
 ]
-
-# A fitted encoding as plain values: columns, fills, means, scales, category lists. Nothing else.
-
 
 VIEWS = ("kernels", "trees")
 #: Trees get a 0/1 column per category up to here, one column of codes beyond: a tree needs one
@@ -72,12 +64,15 @@ _FEW_LEVELS = 10
 #: a crafted file might claim to.
 _MAX_COLUMNS, _MAX_WIDTH, _MAX_LEVELS = 50_000, 1_000_000, 10_000
 _MAX_SPARSE = 2**24
+#: Rows whose medians, means and categories are looked up; more would not move them.
+FIT_ROWS = 200_000
+#: Rows encoded at a time.
+_BLOCK_ROWS = 65_536
+#: Above this many bytes the encoded matrix is kept in float32.
+_DOUBLE_BYTES = 2**30
 
-#: One stretch of encoded columns: the table column it comes from and the names in the view.
-_Stretch = tuple[str, list[str]]
 
-
-def check_view(view: str) -> str:
+def _check_view(view: str) -> str:
     if view not in VIEWS:
         raise InputError(f"view must be one of {', '.join(map(repr, VIEWS))}, got {view!r}.")
     return view
@@ -94,9 +89,8 @@ class Cells:
     Attributes
     ----------
     batch : the record batch or table
-    values : ndarray, shape (n, slots)
-        Numbers and the parts of dates, NaN where missing.
-    flags : ndarray, shape (n, boolean columns)
+    values : ndarray, shape (n, slots + boolean columns)
+        Numbers and the parts of dates, then yes and no; NaN where missing.
     codes : list of int arrays, shape (n,)
         By category column: the place among its levels, then its rare ones; -1: never seen.
     gaps : list of int, by category column: missing cells
@@ -106,7 +100,6 @@ class Cells:
 
     batch: Any
     values: Floats
-    flags: Floats
     codes: list[NDArray[np.intp]]
     gaps: list[int]
     fresh: dict[str, set[str]]
@@ -161,38 +154,49 @@ class Encoding:
     _booleans = _of_kind("boolean")
     _categories = _of_kind("category")
 
-    @cached_property
-    def _first_slots(self) -> NDArray[np.intp]:
-        """Of each number or date column the first slot: a date's parts are missing together."""
-        steps = [len(DATE_PARTS) if c.kind == "date" else 1 for c in self._numeric]
-        return np.cumsum([0, *steps])[:-1].astype(np.intp)
-
     @property
     def n_features_in(self) -> int:
         return len(self.columns)
 
     @cached_property
-    def places(self) -> list[tuple[str, int]]:
-        """By column its kind, and where :class:`Cells` has it: first slot, flag or category."""
-        slots, seen = iter(self._first_slots.tolist()), Counter[str]()
+    def places(self) -> list[int]:
+        """By column where :class:`Cells` has it: its first slot, or its place among categories.
+
+        Booleans come after the slots; text and vectors are not there (-1).
+        """
+        slots, booleans, categories = 0, len(self.fill), 0
         out = []
         for column in self.columns:
-            numeric = column.kind in {"number", "date"}
-            out.append((column.kind, next(slots) if numeric else seen[column.kind]))
-            seen[column.kind] += 1
+            if column.kind in {"number", "date"}:
+                out.append(slots)
+                slots += len(DATE_PARTS) if column.kind == "date" else 1
+            elif column.kind == "boolean":
+                out.append(booleans)
+                booleans += 1
+            elif column.kind == "category":
+                out.append(categories)
+                categories += 1
+            else:
+                out.append(-1)
         return out
+
+    @cached_property
+    def _sources(self) -> list[tuple[Column, int]]:
+        """Number and date columns, then boolean ones, and the first of their values."""
+        at = {column.name: place for column, place in zip(self.columns, self.places, strict=True)}
+        return [(column, at[column.name]) for column in [*self._numeric, *self._booleans]]
 
     # ------------------------------------------------------------------ names
 
-    def _stretches(self, view: str) -> list[_Stretch]:
-        out: list[_Stretch] = []
-        for column in self._numeric:
+    def _stretches(self, view: str) -> list[tuple[str, list[str]]]:
+        """Of each stretch of encoded columns the table column it comes from, and the names."""
+        out: list[tuple[str, list[str]]] = []
+        for column, _ in self._sources:
             dated = [f"{column.name} {part}" for part in DATE_PARTS]
             out.append((column.name, dated if column.kind == "date" else [column.name]))
-        out += [(c.name, [c.name]) for c in self._booleans]
         if view == "kernels":
-            sources = [*self._numeric, *self._booleans]
-            out += [(sources[j].name, [f"{sources[j].name} is missing"]) for j in self.flagged]
+            flagged = [self._sources[j][0].name for j in self.flagged]
+            out += [(name, [f"{name} is missing"]) for name in flagged]
         for column, levels, rare in zip(self._categories, self.levels, self.rare, strict=True):
             if view == "trees" and len(levels) > _FEW_LEVELS:
                 out.append((column.name, [f"{column.name} code"]))
@@ -207,13 +211,13 @@ class Encoding:
 
     def names(self, view: str = "kernels") -> list[str]:
         """Names of the encoded columns, in order."""
-        return [name for _, names in self._stretches(check_view(view)) for name in names]
+        return [name for _, names in self._stretches(_check_view(view)) for name in names]
 
-    def groups(self, view: str = "kernels") -> dict[str, list[int]]:
-        """Which encoded columns each table column feeds."""
+    def groups(self, *views: str) -> dict[str, list[int]]:
+        """Which columns of these views, side by side, each table column feeds."""
         out: dict[str, list[int]] = {}
         start = 0
-        for source, names in self._stretches(check_view(view)):
+        for source, names in (found for view in views for found in self._stretches(view)):
             out.setdefault(source, []).extend(range(start, start + len(names)))
             start += len(names)
         return out
@@ -223,7 +227,7 @@ class Encoding:
         return {view: sum(len(n) for _, n in self._stretches(view)) for view in VIEWS}
 
     def width(self, view: str = "kernels") -> int:
-        return self._widths[check_view(view)]
+        return self._widths[_check_view(view)]
 
     @property
     def n_latent(self) -> int:
@@ -239,43 +243,47 @@ class Encoding:
 
     def read(self, batch: Any, first_row: int = 0) -> Cells:
         """Parse a record batch or table that has the columns; ``first_row`` is for messages."""
-        find, n = _finder(batch), batch.num_rows
-        values, flags = np.empty((n, len(self.fill))), np.empty((n, len(self._booleans)))
+        # asking arrow for a name is linear in the columns
+        place = {name: j for j, name in enumerate(batch.schema.names)}
+        n = batch.num_rows
+        values = np.empty((n, len(self.fill) + len(self._booleans)))
         odd: dict[str, list[str]] = {}
-        for column, j in zip(self._numeric, self._first_slots, strict=True):
+        for column, j in self._sources:
             told = odd.setdefault(column.name, [])
-            cells = numbers(column, find(column.name), first_row, told)
+            cells = numbers(column, batch.column(place[column.name]), first_row, told)
             values[:, j : j + (cells.shape[1] if cells.ndim == 2 else 1)] = cells.reshape(n, -1)
-        for j, column in enumerate(self._booleans):
-            told = odd.setdefault(column.name, [])
-            flags[:, j] = numbers(column, find(column.name), first_row, told)
         codes, gaps, fresh = [], [], {}
         for column, levels, rare in zip(self._categories, self.levels, self.rare, strict=True):
-            words = texts(find(column.name))
-            places = pc.index_in(words, pa.array([*levels, *rare], words.type))
-            if places.null_count:
-                fresh[column.name] = set(words.filter(places.is_null()).unique().to_pylist())
-            codes.append(to_numpy(pc.fill_null(places, -1)).astype(np.intp))
+            words = texts(batch.column(place[column.name]))
+            found = pc.index_in(words, pa.array([*levels, *rare], words.type))
+            if found.null_count:
+                fresh[column.name] = set(words.filter(found.is_null()).unique().to_pylist())
+            codes.append(to_numpy(pc.fill_null(found, -1)).astype(np.intp))
             gaps.append(pc.sum(pc.equal(words, MISSING)).as_py() or 0)
-        return Cells(batch, values, flags, codes, gaps, fresh, {k: v for k, v in odd.items() if v})
+        return Cells(batch, values, codes, gaps, fresh, {k: v for k, v in odd.items() if v})
 
-    def encode(self, cells: Cells, view: str = "kernels") -> Floats:
-        """A view of the cells, shape (n, width)."""
-        n, slots = cells.values.shape
+    def encode(self, cells: Cells, views: Sequence[str] = ("kernels",)) -> Floats:
+        """Views of the cells side by side, shape (n, width)."""
+        parts = [self._view(cells, _check_view(view)) for view in views]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _view(self, cells: Cells, view: str) -> Floats:
+        n, end = cells.values.shape
         out = np.empty((n, self.width(view)))
-        end = slots + len(self._booleans)
-        raw, flags = out[:, :slots], out[:, slots:end]
-        raw[:], flags[:] = cells.values, cells.flags
+        values = out[:, :end]
+        values[:] = cells.values
         if view == "kernels":
             for j in self.flagged:
-                k = j - len(self._numeric)
-                out[:, end] = np.isnan(raw[:, self._first_slots[j]] if k < 0 else flags[:, k])
+                out[:, end] = np.isnan(values[:, self._sources[j][1]])
                 end += 1
-            _fill(raw, self.fill)
-            _fill(flags, self.boolean_fill)
+            gaps = np.isnan(values)
+            if gaps.any():  # most batches have none
+                fill = np.concatenate([self.fill, self.boolean_fill])
+                np.copyto(values, np.broadcast_to(fill, values.shape), where=gaps)
+            slots = out[:, : len(self.fill)]
             with np.errstate(over="ignore"):  # a hostile scale: the score says that it is too large
-                raw -= self.mean
-                raw /= self.scale
+                slots -= self.mean
+                slots /= self.scale
         for k, codes in enumerate(cells.codes):
             end = self._write_category(out, end, k, codes, view)
         if view == "kernels":
@@ -308,53 +316,116 @@ class Encoding:
             "columns": [column.to_dict() for column in self.columns],
             "levels": [list(levels) for levels in self.levels],
             "rare": [list(levels) for levels in self.rare],
-            "blocks": [block.spec() for block in self.blocks],
+            "n_blocks": len(self.blocks),
+            **{f"block{i}": block.spec() for i, block in enumerate(self.blocks)},
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The numbers by name: float64 or int64 vectors, and those of the blocks."""
-        ranks = np.concatenate([np.empty(0, dtype=np.int64), *self.ranks]).astype(np.int64)
+        names = ("fill", "mean", "scale", "boolean_fill", "low", "high", "missing")
         return {
-            "fill": self.fill,
-            "mean": self.mean,
-            "scale": self.scale,
-            "boolean_fill": self.boolean_fill,
+            **{name: getattr(self, name) for name in names},
             "flagged": self.flagged.astype(np.int64),
-            "ranks": ranks,
-            "low": self.low,
-            "high": self.high,
-            "missing": self.missing,
-            **{
-                f"block{i}/{name}": values
-                for i, block in enumerate(self.blocks)
-                for name, values in block.arrays().items()
-            },
+            "ranks": np.concatenate([np.empty(0), *self.ranks]).astype(np.int64),
+            **arrays_of({f"block{i}": block for i, block in enumerate(self.blocks)}),
         }
+
+    @classmethod
+    def rebuild(cls, parts: Parts) -> Encoding:
+        """From a model file: everything that sizes or indexes anything is checked."""
+        columns = tuple(map(Column.from_dict, parts.items("columns", _MAX_COLUMNS)))
+        if not columns or len({c.name for c in columns}) < len(columns):
+            raise refuse("an encoder needs columns, each name once")
+        n = Counter(column.kind for column in columns)
+        slots = n["number"] + n["date"] * len(DATE_PARTS)
+        n_sources = n["number"] + n["date"] + n["boolean"]
+        levels, rare = (_read_levels(parts, key, n["category"]) for key in ("levels", "rare"))
+        for own, others in zip(levels, rare, strict=True):
+            if len({*own, *others}) < len(own) + len(others) or not (own or others):
+                raise refuse("the categories of a column must differ")
+        flagged = parts.indices("flagged", (None,), 0, n_sources)
+        if (np.diff(flagged) <= 0).any():
+            raise refuse("columns with missing cells must be named once each, in order")
+        shapes = dict.fromkeys(("fill", "mean", "scale", "low", "high"), slots)
+        shapes |= {"boolean_fill": n["boolean"], "missing": len(columns)}
+        vectors = {
+            name: parts.array(name, "float", (size,)).astype(np.float64)
+            for name, size in shapes.items()
+        }
+        missing = vectors["missing"]
+        if (vectors["scale"] <= 0).any() or (vectors["low"] > vectors["high"]).any():
+            raise refuse("scales must be positive, and ranges not upside down")
+        if ((missing < 0) | (missing > 1)).any():
+            raise refuse("shares of missing cells are no shares")
+        kinds = {column.name: column.kind for column in columns}
+        encoding = cls(
+            columns,
+            flagged=flagged.astype(np.intp),
+            levels=levels,
+            rare=rare,
+            ranks=_read_ranks(parts, levels),
+            blocks=_read_blocks(parts, kinds),
+            **vectors,
+        )
+        n_levels = sum(len(own) + 1 for own in levels)
+        if slots + 2 * n_sources + encoding.n_latent + n_levels > _MAX_WIDTH:
+            raise refuse("the encoding is too wide")
+        return encoding
+
+
+def _read_levels(parts: Parts, key: str, n: int) -> tuple[tuple[str, ...], ...]:
+    lists = parts.items(key, n)
+    if len(lists) != n or not all(isinstance(own, list) for own in lists):
+        raise refuse(f"{key} and category columns do not fit together")
+    if not all(isinstance(level, str) for own in lists for level in own):
+        raise refuse(f"{key} must be lists of texts")
+    if key == "levels" and any(len(own) > _MAX_LEVELS for own in lists):
+        raise refuse(f"a column has more than {_MAX_LEVELS:,} categories")
+    return tuple(map(tuple, lists))
+
+
+def _read_ranks(parts: Parts, levels: Sequence[Sequence[str]]) -> tuple[NDArray[np.intp], ...]:
+    ends = np.cumsum([0, *map(len, levels)])
+    values = parts.indices("ranks", (int(ends[-1]),), 0, _MAX_LEVELS).astype(np.intp)
+    found = tuple(np.split(values, ends[1:-1])) if levels else ()
+    if any((np.sort(own) != np.arange(len(own))).any() for own in found):
+        raise refuse("ranks must number the categories of a column")
+    return found
+
+
+def _read_blocks(parts: Parts, kinds: Mapping[str, str]) -> tuple[Block, ...]:
+    """Every text and vector column in one block, and in no other."""
+    n = parts.integer("n_blocks", 0, len(kinds))
+    blocks = tuple(parts.part(f"block{i}", block_from_parts, kinds) for i in range(n))
+    read = sorted(name for block in blocks for name in block.columns)
+    if read != sorted(name for name, kind in kinds.items() if kind in {"text", "vector"}):
+        raise refuse("the blocks do not read the text and vector columns")
+    return blocks
 
 
 @dataclass(frozen=True, eq=False)
-class SparseEncoding:
+class SparseEncoding(Stored):
     """What :class:`TableEncoder` learned of a CSR matrix: each column's largest absolute value."""
 
     scale: Floats
 
+    kind = "sparse"
     is_sparse = True
     columns: tuple[Column, ...] = ()
     n_latent = 0
+    same_for_trees = True
 
     @property
     def n_features_in(self) -> int:
         return len(self.scale)
 
     def names(self, view: str = "kernels") -> list[str]:
-        check_view(view)
         return [f"feature {j + 1}" for j in range(len(self.scale))]
 
-    def groups(self, view: str = "kernels") -> dict[str, list[int]]:
-        return {name: [j] for j, name in enumerate(self.names(view))}
+    def groups(self, *views: str) -> dict[str, list[int]]:
+        return {name: [j] for j, name in enumerate(self.names())}
 
     def width(self, view: str = "kernels") -> int:
-        check_view(view)
         return len(self.scale)
 
     def read(self, X: Any, first_row: int = 0) -> Any:
@@ -362,170 +433,20 @@ class SparseEncoding:
             raise InputError(f"The model needs {len(self.scale)} features, got {X.shape[1]}.")
         return X
 
-    def encode(self, X: Any, view: str = "kernels") -> Any:
+    def encode(self, X: Any, views: Sequence[str] = ("kernels",)) -> Any:
         """Columns divided by their largest absolute value; trees take them as they are."""
-        if check_view(view) == "trees":
+        if _check_view(*views) == "trees":
             return X
         out = sparse.csr_matrix(X, dtype=np.float64, copy=True)
         out.data *= (1.0 / self.scale)[out.indices]
         return out
 
-    def spec(self) -> dict[str, Any]:
-        return {"kind": "sparse"}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {"scale": self.scale}
-
-
-def encoding_from_spec(
-    spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> Encoding | SparseEncoding:
-    """Put an encoding together from :meth:`spec` and :meth:`arrays`, from any source.
-
-    Everything that sizes or indexes anything is checked; a ``ValueError`` says what is wrong.
-    """
-    kind = spec.get("kind")
-    if kind == "sparse":
-        scale = _vector(arrays, "scale", None)
-        if not len(scale) or len(scale) > _MAX_SPARSE or not (scale > 0).all():
-            raise ValueError("the scales of a sparse encoding must be positive")
-        return SparseEncoding(scale)
-    if kind != "table":
-        raise ValueError(f"there is no encoding of kind {str(kind)[:40]!r}")
-    if len(_items(spec, "columns")) > _MAX_COLUMNS:
-        raise ValueError(f"it has more than {_MAX_COLUMNS:,} columns")
-    columns = tuple(Column.from_dict(item) for item in _items(spec, "columns"))
-    if not columns or len({c.name for c in columns}) < len(columns):
-        raise ValueError("an encoding needs columns, each name once")
-    kinds = [c.kind for c in columns]
-    slots = sum({"number": 1, "date": len(DATE_PARTS)}.get(kind, 0) for kind in kinds)
-    n_sources = kinds.count("number") + kinds.count("date") + kinds.count("boolean")
-    levels, rare = (_level_lists(spec, key, kinds.count("category")) for key in ("levels", "rare"))
-    for kept, others in zip(levels, rare, strict=True):
-        if len(kept) > _MAX_LEVELS:
-            raise ValueError(f"a column has more than {_MAX_LEVELS:,} categories")
-        if len({*kept, *others}) < len(kept) + len(others) or not (kept or others):
-            raise ValueError("the categories of a column must differ")
-    scale = _vector(arrays, "scale", slots)
-    if not (scale > 0).all():
-        raise ValueError("scales must be positive")
-    encoding = Encoding(
-        columns,
-        _vector(arrays, "fill", slots),
-        _vector(arrays, "mean", slots),
-        scale,
-        _vector(arrays, "boolean_fill", kinds.count("boolean")),
-        _flagged(arrays, n_sources),
-        levels,
-        rare,
-        _ranks(arrays, levels),
-        _blocks(spec, arrays, {c.name: c.kind for c in columns}),
-        _vector(arrays, "low", slots),
-        _vector(arrays, "high", slots),
-        _vector(arrays, "missing", len(columns)),
-    )
-    if (encoding.low > encoding.high).any():
-        raise ValueError("the ranges of its columns are upside down")
-    if not ((encoding.missing >= 0) & (encoding.missing <= 1)).all():
-        raise ValueError("shares of missing cells are no shares")
-    n_levels = sum(len(kept) + 1 for kept in levels)
-    if slots + 2 * n_sources + encoding.n_latent + n_levels > _MAX_WIDTH:
-        raise ValueError("the encoding is too wide")
-    return encoding
-
-
-def _vector(arrays: Mapping[str, Any], name: str, length: int | None) -> Floats:
-    values = arrays.get(name)
-    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
-        raise ValueError(f"{name} must be a vector of float64")
-    if length is not None and len(values) != length:
-        raise ValueError(f"{name} has {len(values)} values, the columns need {length}")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite")
-    return values
-
-
-def _integers(arrays: Mapping[str, Any], name: str) -> NDArray[np.intp]:
-    values = arrays.get(name)
-    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.int64:
-        raise ValueError(f"{name} must be a vector of int64")
-    return values.astype(np.intp)
-
-
-def _flagged(arrays: Mapping[str, Any], n_sources: int) -> NDArray[np.intp]:
-    values = _integers(arrays, "flagged")
-    inside = (values >= 0).all() and (values < n_sources).all()
-    if not inside or (np.diff(values) <= 0).any():
-        raise ValueError("flagged must be ascending places of number, date and boolean columns")
-    return values
-
-
-def _ranks(
-    arrays: Mapping[str, Any], levels: Sequence[Sequence[str]]
-) -> tuple[NDArray[np.intp], ...]:
-    values = _integers(arrays, "ranks")
-    ends = np.cumsum([len(kept) for kept in levels], dtype=np.intp)
-    if len(values) != (ends[-1] if len(ends) else 0):
-        raise ValueError("ranks and categories do not fit together")
-    parts = tuple(np.split(values, ends[:-1])) if len(ends) else ()
-    if any(not np.array_equal(np.sort(part), np.arange(len(part))) for part in parts):
-        raise ValueError("ranks must number the categories of a column")
-    return parts
-
-
-def _blocks(
-    spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], kinds: Mapping[str, str]
-) -> tuple[Block, ...]:
-    """Every text and vector column in one block, and in no other."""
-    names = [f"block{i}" for i in range(len(_items(spec, "blocks")))]
-    own = {key: value for key, value in arrays.items() if key.startswith("block")}
-    parts = Parts(dict(zip(names, _items(spec, "blocks"), strict=True)), own, "encoder")
-    blocks = tuple(block_from_parts(parts.sub(name), kinds) for name in names)
-    parts.finish()
-    read = sorted(name for block in blocks for name in block.columns)
-    if read != sorted(name for name, kind in kinds.items() if kind in {"text", "vector"}):
-        raise ValueError("the blocks do not read the text and vector columns")
-    return blocks
-
-
-def _items(spec: Mapping[str, Any], key: str) -> list[Any]:
-    items = spec.get(key)
-    if not isinstance(items, list):
-        raise ValueError(f"{key} must be a list")
-    return items
-
-
-def _level_lists(spec: Mapping[str, Any], key: str, n: int) -> tuple[tuple[str, ...], ...]:
-    lists = _items(spec, key)
-    if len(lists) != n:
-        raise ValueError(f"{key} and category columns do not fit together")
-    for levels in lists:
-        if not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
-            raise ValueError(f"{key} must be lists of texts")
-    return tuple(tuple(levels) for levels in lists)
-
-
-def _fill(block: Floats, fill: Floats) -> None:
-    missing = np.isnan(block)
-    if missing.any():  # most batches have none
-        np.copyto(block, np.broadcast_to(fill, block.shape), where=missing)
-
-
-def _finder(batch: Any) -> Callable[[str], Any]:
-    """Columns by name, each looked up at once: asking arrow for names is linear in the columns."""
-    places = {name: j for j, name in enumerate(batch.schema.names)}
-    return lambda name: batch.column(places[name])
-
-
-# A table of mixed columns -> a matrix of numbers; what was learned is plain values.
-
-
-#: Rows whose medians, means and categories are looked up; more would not move them.
-FIT_ROWS = 200_000
-#: Rows encoded at a time.
-_BLOCK_ROWS = 65_536
-#: Above this many bytes the encoded matrix is kept in float32.
-_DOUBLE_BYTES = 2**30
+    @classmethod
+    def rebuild(cls, parts: Parts) -> SparseEncoding:
+        scale = parts.array("scale", "float", (None,), at_most=_MAX_SPARSE).astype(np.float64)
+        if not len(scale) or (scale <= 0).any():
+            raise refuse("the scales of a sparse encoding must be positive")
+        return cls(scale)
 
 
 @dataclass(eq=False, repr=False)
@@ -577,7 +498,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     encoding_ : Encoding or SparseEncoding
         What was learned, as plain values.
     groups_ : dict of column name -> indices of the encoded columns it feeds, view "kernels"
-        :meth:`groups` gives those of either view.
+        :meth:`groups` gives those of any views, side by side.
 
     Examples
     --------
@@ -636,6 +557,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def learned(self, encoding: Encoding | SparseEncoding) -> TableEncoder:
         """Take over what was learned."""
+        if not hasattr(self, "notes_"):
+            self.notes_, self.ids_ = [], []
         self.encoding_ = encoding
         self.columns_: list[Column] = list(encoding.columns)
         self.n_features_in_ = encoding.n_features_in
@@ -650,17 +573,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def groups_(self) -> dict[str, list[int]]:
         return self.groups()
 
-    def groups(self, view: str = "kernels") -> dict[str, list[int]]:
-        """Column name -> indices of the encoded columns it feeds."""
+    def groups(self, *views: str) -> dict[str, list[int]]:
+        """Column name -> indices of the columns of these views, side by side, that it feeds."""
         check_is_fitted(self, "encoding_")
-        return self.encoding_.groups(view)
+        return self.encoding_.groups(*(views or ("kernels",)))
 
     @property
     def views(self) -> tuple[str, ...]:
         """What a committee reads; trees have their own where it differs by more than scale."""
-        encoding = self.encoding_
-        same = isinstance(encoding, SparseEncoding) or encoding.same_for_trees
-        return ("kernels",) if same else ("kernels", "trees")
+        return ("kernels",) if self.encoding_.same_for_trees else VIEWS
 
     def layout(self, views: Sequence[str]) -> dict[str, int]:
         """Which of the columns of these views, side by side, are of a kind of their own."""
@@ -676,7 +597,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             near = did_you_mean(unknown[0], names)
             raise InputError(f"There is no column {unknown[0]!r}{near} to treat as categorical.")
         chosen: list[Column] = []
-        twins = _Twins()
+        seen: dict[bytes, tuple[str, Any]] = {}
         decimal = self._decimal(table)
         formats = self._date_formats(names)
         embedded = self._embedded(table)
@@ -692,9 +613,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 decimal=decimal,
                 date_format=formats.get(name, formats.get(None)),
             )
-            twin = None if column is None else twins.of(name, values)
-            if twin is not None:
-                column, note = None, f"Column '{name}' equals column '{twin}'; left out."
+            if column is not None:  # the digest makes the search linear in the columns
+                twin, earlier = seen.setdefault(_digest(values), (name, values))
+                if twin != name and earlier.equals(values):
+                    column, note = None, f"Column '{name}' equals column '{twin}'; left out."
             if note:
                 self.notes_.append(note)
             if column is not None and column.kind == ID:
@@ -755,7 +677,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Columns are found by name, in any order; further columns are ignored; a missing column is
         an error. ``view`` is "kernels" or "trees".
         """
-        return self.views_of(X, (check_view(view),))
+        return self.views_of(X, (_check_view(view),))
 
     def views_of(self, X: Any, views: Sequence[str]) -> Any:
         """Several views of a table side by side, each cell parsed once."""
@@ -779,7 +701,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def encode(self, batch: Any, first_row: int = 0, views: Sequence[str] = ("kernels",)) -> Any:
         """Encode one batch whose columns were checked; ``first_row`` is for messages."""
-        return encode_cells(self, self.encoding_.read(batch, first_row), views)
+        return self.encoding_.encode(self.encoding_.read(batch, first_row), views)
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse a table that lacks a column the model needs."""
@@ -792,10 +714,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"The table lacks column {shown}{more}, which the model needs"
                 f"{did_you_mean(lacking[0], names)}; its columns are {few(names, 10)}."
             )
-
-    def new_categories(self, batch: Any) -> dict[str, set[str]]:
-        """Categories of a batch that were not there when the encoder was fitted."""
-        return {} if self.is_sparse else self.encoding_.read(batch).fresh
 
     def get_feature_names_out(
         self, input_features: Any = None, view: str = "kernels"
@@ -817,15 +735,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.encoding_.arrays()
 
     @classmethod
+    def rebuild(cls, parts: Parts) -> TableEncoder:
+        """The fitted encoder of a model file: every number that sizes or indexes is checked."""
+        kinds: dict[str, Any] = {"table": Encoding, "sparse": SparseEncoding}
+        return cls().learned(kinds[parts.text("kind", kinds)].rebuild(parts))
+
+    @classmethod
     def from_spec(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TableEncoder:
         """The fitted encoder that :meth:`spec` and :meth:`arrays` describe.
 
-        Every number that sizes or indexes anything is checked: a ``ValueError`` says what is
-        wrong with a damaged or crafted description.
+        A ``ValueError`` says what is wrong with a damaged or crafted description.
         """
-        encoder = cls()
-        encoder.notes_, encoder.ids_ = [], []
-        return encoder.learned(encoding_from_spec(spec, arrays))
+        return Parts({"encoder": spec}, {f"encoder/{k}": v for k, v in arrays.items()}).part(
+            "encoder", cls.rebuild
+        )
 
 
 def _has_stem(name: str, stem: str) -> bool:
@@ -833,31 +756,9 @@ def _has_stem(name: str, stem: str) -> bool:
     return name.startswith(stem) and name[len(stem) :].lstrip(" _.-").isdecimal()
 
 
-def encode_views(encoder: TableEncoder, X: Any, views: Sequence[str]) -> Any:
-    """A whole table in one or more of the encoder's views, side by side."""
-    return encoder.views_of(X, views)
-
-
-def encode_cells(encoder: TableEncoder, cells: Any, views: Sequence[str]) -> Any:
-    """The same of the cells of a batch."""
-    parts = [encoder.encoding_.encode(cells, check_view(view)) for view in views]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-
-
 def kernels_of(X: Any, encoder: TableEncoder) -> Any:
     """The view "kernels" of rows encoded for any scorer: it always comes first."""
     return X if encoder.is_sparse else X[:, : encoder.encoding_.width("kernels")]
-
-
-def grouped_columns(encoder: TableEncoder, views: Sequence[str]) -> dict[str, list[int]]:
-    """Which columns of :func:`encode_views` each table column feeds; those that feed some."""
-    out: dict[str, list[int]] = {}
-    start = 0
-    for view in views:
-        for name, columns in encoder.groups(view).items():
-            out.setdefault(name, []).extend(start + j for j in columns)
-        start += encoder.encoding_.width(view)
-    return {name: columns for name, columns in out.items() if columns}
 
 
 def _largest(X: Any) -> Floats:
@@ -961,21 +862,6 @@ def _levels(
     ranks = np.empty(len(order), dtype=np.intp)
     ranks[order] = np.arange(len(order))
     return kept, others, ranks
-
-
-class _Twins:
-    """Finds columns that hold the same values, by a digest: linear in the columns."""
-
-    def __init__(self) -> None:
-        self._seen: dict[bytes, tuple[str, Any]] = {}
-
-    def of(self, name: str, values: Any) -> str | None:
-        """The name of an earlier column with the same values, or None; remembers this one."""
-        key = _digest(values)
-        earlier = self._seen.setdefault(key, (name, values))
-        if earlier[0] == name:
-            return None
-        return earlier[0] if earlier[1].equals(values) else None
 
 
 def _digest(values: Any) -> bytes:

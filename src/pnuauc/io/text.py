@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,7 +32,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from pnuauc._utils.arrays import Floats, rows_differ
 from pnuauc._utils.extras import need
-from pnuauc._utils.stored import Parts, refuse
+from pnuauc._utils.stored import Parts, Stored, refuse
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import is_vector, pa, pc
 
@@ -101,7 +101,7 @@ def _letters(word: str) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class TextBlock:
+class TextBlock(Stored):
     """What was learned of the text columns together.
 
     Attributes
@@ -138,17 +138,18 @@ class TextBlock:
             batch = batch.select(list(columns)).take(drawn)
         seen, often = _counted(map(tokens, chain.from_iterable(_documents(columns, batch))))
         every = sorted({letters for word in seen for letters in _letters(word)})
-        spelled = often @ _spelling(seen, {letters: j for j, letters in enumerate(every)})
+        spelling = _terms_of(map(_letters, seen), {part: j for j, part in enumerate(every)})
         words, in_rows, own = _commonest(seen, often)
-        letters, in_rows_too, others = _commonest(every, spelled)
+        letters, in_rows_too, others = _commonest(every, often @ spelling)
         if not words:
             return None
         rows = np.concatenate([in_rows, in_rows_too])
         idf = 1.0 + np.log((1.0 + len(drawn)) / (1.0 + rows))
-        weighed = sparse.hstack(_weighed((own, others), idf), "csr")
-        if not rows_differ(weighed):
+        X = sparse.hstack(_weighed((own, others), idf), "csr")
+        if not rows_differ(X):
             return None
-        return cls(tuple(columns), words, letters, idf, _axes(weighed, rng))
+        del often, own, others
+        return cls(tuple(columns), words, letters, idf, _axes(X, rng))
 
     @cached_property
     def _places(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -159,8 +160,8 @@ class TextBlock:
         """Of the words of some documents."""
         words, letters = self._places
         seen, often = _counted(documents)
-        known = [[words[word]] if word in words else [] for word in seen]
-        counts = often @ _ones(known, len(words)), often @ _spelling(seen, letters)
+        own, spelling = _terms_of(zip(seen), words), _terms_of(map(_letters, seen), letters)
+        counts = often @ own, often @ spelling
         axes = np.split(self.axes, [len(words)])
         parts = zip(_weighed(counts, self.idf), axes, strict=True)
         return _unit(sum(X @ own for X, own in parts).astype(np.float64))
@@ -184,9 +185,6 @@ class TextBlock:
     def spec(self) -> dict[str, Any]:
         names = {"columns": self.columns, "words": self.words, "letters": self.letters}
         return {"kind": self.kind, **{key: list(found) for key, found in names.items()}}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {"idf": self.idf, "axes": self.axes}
 
     @classmethod
     def rebuild(cls, parts: Parts, known: Mapping[str, str]) -> TextBlock:
@@ -212,22 +210,17 @@ def _counted(documents: Iterable[Sequence[str]]) -> tuple[list[str], Any]:
     return list(places), sparse.csr_matrix(cells, shape=(len(ends) - 1, len(places)))
 
 
-def _ones(rows: Iterable[Sequence[int]], width: int) -> Any:
-    """A CSR matrix with ones at these columns of each row."""
+def _terms_of(words: Iterable[Sequence[str]], places: Mapping[str, int]) -> Any:
+    """Which of the known terms are in each list, a one for each: CSR."""
     indices, ends = array("i"), [0]
-    for row in rows:
-        indices.extend(row)
+    for found in words:
+        indices.extend(map(places.get, found, repeat(-1)))
         ends.append(len(indices))
-    cells = np.ones(len(indices), np.float32), np.frombuffer(indices, np.int32), ends
-    return sparse.csr_matrix(cells, shape=(len(ends) - 1, width))
-
-
-def _spelling(words: Iterable[str], places: Mapping[str, int]) -> Any:
-    """Which of the known letters are in a word, shape (len(words), len(places))."""
-    return _ones(
-        ([places[part] for part in _letters(word) if part in places] for word in words),
-        len(places),
-    )
+    where = np.frombuffer(indices, np.int32)
+    known = where >= 0
+    kept = np.append(0, np.cumsum(known))[ends]
+    cells = np.ones(kept[-1], np.float32), where[known], kept
+    return sparse.csr_matrix(cells, shape=(len(ends) - 1, len(places)))
 
 
 def _weighed(counts: Sequence[Any], idf: Floats) -> list[Any]:
@@ -258,7 +251,7 @@ def _commonest(terms: Sequence[str], counts: Any) -> tuple[tuple[str, ...], Floa
 
 
 @dataclass(frozen=True, eq=False)
-class VectorBlock:
+class VectorBlock(Stored):
     """What was learned of a column of vectors, or of columns that are one.
 
     Attributes
@@ -307,9 +300,6 @@ class VectorBlock:
     def spec(self) -> dict[str, Any]:
         return {"kind": self.kind, "columns": list(self.columns)}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {"mean": self.mean, "axes": self.axes}
-
     @classmethod
     def rebuild(cls, parts: Parts, known: Mapping[str, str]) -> VectorBlock:
         columns = _read_columns(parts, known, cls.kind)
@@ -344,7 +334,6 @@ def block_from_parts(parts: Parts, known: Mapping[str, str]) -> Block:
     """A block of a model file; ``known``: the encoder's columns and their kinds."""
     kinds: dict[str, Any] = {block.kind: block for block in (TextBlock, VectorBlock)}
     found: Block = kinds[parts.text("kind", kinds)].rebuild(parts, known)
-    parts.finish()
     return found
 
 

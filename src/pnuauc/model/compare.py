@@ -64,9 +64,7 @@ def in_forms_of(encoder: TableEncoder, batch: Any) -> tuple[TableEncoder, dict[s
         columns.append(column)
     if not told:
         return encoder, told
-    changed = TableEncoder()
-    changed.notes_, changed.ids_ = [], []
-    return changed.learned(replace(encoding, columns=tuple(columns))), told
+    return TableEncoder().learned(replace(encoding, columns=tuple(columns))), told
 
 
 def _form_here(column: Column, cells: Any, decimal: str | None) -> str | None:
@@ -115,11 +113,11 @@ class Comparison:
         """Count the cells of a batch."""
         self._rows += cells.batch.num_rows
         for place, column in enumerate(encoding.columns):
-            kind, j = encoding.places[place]
+            kind, j = column.kind, encoding.places[place]
             if kind in {"number", "date"}:
                 self._add_numbers(column, cells.values[:, j], encoding.low[j], encoding.high[j])
             elif kind == "boolean":
-                self._missing[column.name] += int(np.isnan(cells.flags[:, j]).sum())
+                self._missing[column.name] += int(np.isnan(cells.values[:, j]).sum())
             elif kind == "category":
                 self._missing[column.name] += cells.gaps[j]
                 self._fresh[column.name] += int((cells.codes[j] < 0).sum())
@@ -152,7 +150,7 @@ class Comparison:
                 present, self._rows, 1.0 - fitted, limit
             ):
                 said.append(f"{missing / self._rows:.0%} missing, {fitted:.0%} when fitted")
-            kind, j = encoding.places[place]
+            kind, j = column.kind, encoding.places[place]
             if _more(self._outside[name], present, DIFFERENT.outside.value, limit):
                 share = self._outside[name] / present
                 here = "" if kind == "date" else f", such as {self._shown[f'{name} range']:.4g}"

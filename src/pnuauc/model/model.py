@@ -14,7 +14,7 @@ from scipy import sparse
 from pnuauc._utils.show import ShownAsTable
 from pnuauc._utils.stored import Parts, refuse
 from pnuauc.committee import Committee, Reason, find_reasons
-from pnuauc.committee.words import name_words
+from pnuauc.committee.reasons import name_words
 from pnuauc.core.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc.core.design import block_scores
 from pnuauc.core.rows import shuffled
@@ -22,8 +22,6 @@ from pnuauc.exceptions import InputError
 from pnuauc.io.draw import table_keys
 from pnuauc.io.encode import (
     TableEncoder,
-    encode_views,
-    grouped_columns,
     kernels_of,
 )
 
@@ -35,8 +33,6 @@ __all__ = [
     "TableModel",
     "cell_of",
     "cell_text",
-    "encode_views",
-    "grouped_columns",
     "kernels_of",
     "read_scorer",
     "scorer_of",
@@ -322,7 +318,7 @@ class TableModel(ShownAsTable):
 
     def score(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]:
         """Scores of a frame, array or CSR matrix, shape (n,); higher is more likely positive."""
-        return self.score_encoded(encode_views(self.encoder, X, self.scorer.views), n_threads)
+        return self.score_encoded(self.encoder.views_of(X, self.scorer.views), n_threads)
 
     def encode(self, batch: Any, first_row: int = 0) -> Any:
         """What the scorer reads of a batch whose columns were checked: its views side by side."""
@@ -378,7 +374,7 @@ class TableModel(ShownAsTable):
             return [[replace(r, column=f"feature {r.column + 1}") for r in row] for row in found]
         if self.typical is None:
             raise InputError("The model file holds no typical row to compare with; fit it again.")
-        groups = grouped_columns(self.encoder, self.scorer.views)
+        groups = self.encoder.groups(*self.scorer.views)
         if columns is not None:
             blocks = getattr(self.encoder.encoding_, "blocks", ())
             block_of = {name: block.name for block in blocks for name in block.columns}

@@ -19,7 +19,6 @@ from pnuauc._utils.label_values import did_you_mean
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import is_text, pa, pc
 from pnuauc.io.columns import cells_of
-from pnuauc.io.encode import encode_cells
 from pnuauc.io.formats import ReadOptions, find_source
 from pnuauc.io.readers import iter_batches
 from pnuauc.io.sources import Batch, FileSource
@@ -277,7 +276,7 @@ class _Reader:
         encoding: Any = self._encoder.encoding_
         cells = encoding.read(batch, first)
         self._compared.add(encoding, cells)
-        return encode_cells(self._encoder, cells, views), cells.fresh
+        return encoding.encode(cells, views), cells.fresh
 
     def different(self) -> dict[str, list[str]]:
         encoding: Any = self.model.encoder.encoding_

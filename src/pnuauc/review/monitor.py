@@ -15,7 +15,6 @@ from scipy import sparse, stats
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable, visible
 from pnuauc.evaluation import auc_estimate
-from pnuauc.io.encode import encode_views, grouped_columns
 from pnuauc.io.readers import as_table
 from pnuauc.model.model import TableModel
 from pnuauc.review.page import fill_template
@@ -119,7 +118,7 @@ def monitor_table(
         As in :func:`pnuauc.read_roles`.
     """
     table, card = as_table(data), model.card
-    X = encode_views(model.encoder, table, model.scorer.views)
+    X = model.encoder.views_of(table, model.scorer.views)
     scores = model.score_encoded(X)
     labels = card.get("labels") or {}
     n_old = int(labels.get("unlabeled") or labels.get("positive", 0) + labels.get("negative", 0))
@@ -186,7 +185,7 @@ def _column_drift(model: TableModel, X: Floats, n_old: int, level: float) -> lis
     error = np.sqrt((np.maximum(square - mean**2, 0.0) / n + old / n_old) / old)
     together = 1 - (1 - level) / max(width, 1)
     out = []
-    for name, places in grouped_columns(model.encoder, ("kernels",)).items():
+    for name, places in model.encoder.groups_.items():
         j = max(places, key=lambda j: abs(effect[j]))
         out.append(_drift(name, effect[j], error[j], together, COLUMN_EFFECT))
     return sorted(out, key=lambda drift: -abs(drift.effect))

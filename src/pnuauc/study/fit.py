@@ -25,7 +25,7 @@ from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.encode import TableEncoder
 from pnuauc.io.write import new_run_id
-from pnuauc.model.model import SeenRows, TableModel, encode_views, kernels_of
+from pnuauc.model.model import SeenRows, TableModel, kernels_of
 from pnuauc.study.everywhere import place_among_all
 from pnuauc.study.evidence import (
     Evidence,
@@ -181,7 +181,7 @@ def fit_study(
         if leaders is None:
             found.top = top_rows(model, fit.X, fit.rows, settings.top, important, scores=fit.scores)
         else:
-            encoded = encode_views(encoder, leaders.table, model.scorer.views)
+            encoded = encoder.views_of(leaders.table, model.scorer.views)
             found.top = top_rows(model, encoded, leaders, settings.top, important)
     found.leaks, found.warnings = leaks, [*leaks, *messages]
     found.seconds = round(time.perf_counter() - started, 1)
@@ -215,7 +215,7 @@ class _Fit:
         encoder.ids_.extend(rows.numbering)
         self.ids = (*columns.ids, *encoder.ids_)
         views = encoder.views if self.is_committee else ("kernels",)
-        self.X = encode_views(encoder, rows.table, views)
+        self.X = encoder.views_of(rows.table, views)
         if np.isinf(self.X.data if encoder.is_sparse else self.X).any():
             raise InputError("The table holds numbers too large to compute with; rescale them.")
         self.kernels = kernels_of(self.X, encoder)

@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 from pnuauc._utils.arrays import Floats
 from pnuauc.io.encode import TableEncoder
-from pnuauc.model.model import grouped_columns, kernels_of
+from pnuauc.model.model import kernels_of
 from pnuauc.study.evidence import Evidence
 from pnuauc.study.findings import ColumnImportance, Importance
 
@@ -50,7 +50,7 @@ def importance_findings(
     flags = {column.name for column in encoder.columns_ if column.kind == "boolean"}
     replaced = groups
     if held.shape[1] < X.shape[1]:  # the trees' own columns go along
-        every = grouped_columns(encoder, ("kernels", "trees"))
+        every = encoder.groups("kernels", "trees")
         replaced = {name: every[name] for name in groups}
     results = replacement_importance(evidence, X, replaced, seed=seed)
     for item in results:
