@@ -159,7 +159,9 @@ def score_file(
             for c in model.encoder.columns_
             if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
         ]
-        rows = rows.select(columns, [n for n in plain if is_text(rows.schema.field(n).type)])
+        floats = [n for n in plain if is_text(rows.schema.field(n).type)]
+        files = isinstance(rows, FileSource)
+        rows = rows.select(columns, floats) if files else rows.select(columns)
     ids = [name for name in model.card.get("ids", []) if name in kept] or ["row"]
     if choice.columns is not None:
         # "id" stands for whatever names the rows, unless there is a column of that name
