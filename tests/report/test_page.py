@@ -10,6 +10,8 @@ import re
 from html import unescape
 from html.parser import HTMLParser
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from pnuauc.io.write import CHANCE_COLUMNS
@@ -71,6 +73,36 @@ def findings():
     settings = FitSettings(n_centers=10, folds=2, prior=(0.02, 0.2))
     study = fit_study(table, roles, settings, name="pay & <ments>.parquet", command="pnuauc fit x")
     return study.findings
+
+
+@pytest.mark.parametrize("setting", ["PN", "PU", "NU", "few"])
+def test_other_data_give_whole_pages_too(setting):
+    rng = np.random.default_rng(1)
+    hidden = np.arange(120) % 4 == 0
+    y = [int(v) for v in hidden]
+    if setting == "few":
+        y = [1, 1, 0, 0] + [None] * 116
+    elif setting != "PN":
+        known = 1 if setting == "PU" else 0
+        y = [v if v == known and i % 8 < 4 else None for i, v in enumerate(y)]
+    table = pa.table(
+        {
+            "x": rng.normal(size=120) + 2 * hidden,
+            "z": rng.normal(size=120),
+            "y": pa.array(y, pa.int8()),
+        }
+    )
+    settings = FitSettings(n_centers=10, folds=2, prior=None if setting == "few" else 0.2)
+    findings = fit_study(table, ColumnRoles("y"), settings).findings
+    html = to_html(findings)
+    checked(html)
+    assert to_text(findings)
+    if setting == "few":
+        assert findings.auc is None
+        assert "at least 3 different rows" in html
+    else:
+        assert findings.auc.low <= findings.auc.value <= findings.auc.high
+        assert (findings.prior is None) == (setting == "PN")
 
 
 def test_every_promised_part_is_there(findings):

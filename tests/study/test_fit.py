@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +11,6 @@ from scipy import sparse
 
 from pnuauc.exceptions import InputError
 from pnuauc.labels import read_roles
-from pnuauc.report import to_html, to_text
 from pnuauc.report.words import auc_words
 from pnuauc.study import (
     ColumnRoles,
@@ -97,89 +94,6 @@ def test_scores_of_the_fit_are_those_of_the_model_that_is_kept():
     expected = np.quantile(scores, np.linspace(0, 1, len(model.quantiles)))
     assert model.quantiles == pytest.approx(expected, abs=1e-9)
     assert [row[1] for row in top.rows] == pytest.approx(np.sort(scores)[::-1][:6], abs=1e-9)
-
-
-def labelled(values):
-    return pa.table({"y": values})
-
-
-VOID = {"meta", "link", "br", "img", "input", "hr"}
-
-
-class Checker(HTMLParser):
-    """Tags balance; collects what the tests look at."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.ids, self.links, self.tags, self.charts = [], [], [], [], []
-        self.headings = []
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.tags.append((tag, attributes))
-        if "id" in attributes:
-            self.ids.append(attributes["id"])
-        if tag == "a":
-            self.links.append(attributes["href"])
-        if tag == "svg":
-            self.charts.append(attributes)
-        if re.fullmatch("h[1-6]", tag):
-            self.headings.append(int(tag[1]))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open, f"</{tag}> without a start"
-        assert self.open.pop() == tag
-
-
-def checked(html):
-    checker = Checker()
-    checker.feed(html)
-    assert checker.open == []
-    return checker
-
-
-@pytest.fixture(scope="module")
-def findings():
-    table, _ = make_payments(300, labelled=60, share=0.2, seed=3)
-    roles = ColumnRoles("is_fraud", ids=("payment_id",))
-    settings = FitSettings(n_centers=10, folds=2, prior=(0.02, 0.2))
-    study = fit_study(table, roles, settings, name="pay & <ments>.parquet", command="pnuauc fit x")
-    return study.findings
-
-
-@pytest.mark.parametrize("setting", ["PN", "PU", "NU", "few"])
-def test_other_data_give_whole_pages_too(setting):
-    rng = np.random.default_rng(1)
-    hidden = np.arange(120) % 4 == 0
-    y = [int(v) for v in hidden]
-    if setting == "few":
-        y = [1, 1, 0, 0] + [None] * 116
-    elif setting != "PN":
-        known = 1 if setting == "PU" else 0
-        y = [v if v == known and i % 8 < 4 else None for i, v in enumerate(y)]
-    table = pa.table(
-        {
-            "x": rng.normal(size=120) + 2 * hidden,
-            "z": rng.normal(size=120),
-            "y": pa.array(y, pa.int8()),
-        }
-    )
-    settings = FitSettings(n_centers=10, folds=2, prior=None if setting == "few" else 0.2)
-    findings = fit_study(table, ColumnRoles("y"), settings).findings
-    html = to_html(findings)
-    checked(html)
-    assert to_text(findings)
-    if setting == "few":
-        assert findings.auc is None
-        assert "at least 3 different rows" in html
-    else:
-        assert findings.auc.low <= findings.auc.value <= findings.auc.high
-        assert (findings.prior is None) == (setting == "PN")
 
 
 def noise_table(n=260, labelled=100, n_columns=6, seed=0):
