@@ -55,7 +55,7 @@ def test_threshold_and_quantiles_are_those_of_all_unlabelled_rows(monkeypatch, s
     model = Summed(0.25)
     model.encoder = None
     u = scores[~labelled]
-    leaders = place_among_all(model, origin, u[::3] - 0.25, share, 7, ["id"])
+    leaders = place_among_all(model, origin, u[::3] - 0.25, share, 7, ["id"], counts)
     assert model.threshold == pytest.approx(np.quantile(u, 1 - share), abs=0.05)
     assert np.mean(u > model.threshold) == pytest.approx(share, abs=0.01)
     expected = np.quantile(u, np.linspace(0, 1, 1001)) - model.threshold
@@ -63,12 +63,10 @@ def test_threshold_and_quantiles_are_those_of_all_unlabelled_rows(monkeypatch, s
     inside = slice(30, -30)
     np.testing.assert_allclose(model.quantiles[inside], expected[inside], atol=0.12)
     best = np.flatnonzero(~labelled)[np.argsort(-u)[:7]]
-    assert leaders.row.tolist() == best.tolist()
-    np.testing.assert_allclose(leaders.score, scores[best] - model.threshold)
-    assert leaders.table.column("id").to_pylist() == [f"r{k}" for k in best]
-    named = leaders.rows(counts, ["id"], source)
-    assert named.roles.n_unlabeled == len(named.numbers) == 7
-    assert named.ids.column("id").to_pylist() == [f"r{k}" for k in best]
+    assert leaders.numbers.tolist() == best.tolist()
+    np.testing.assert_array_equal(leaders.table.column("s"), scores[best])
+    assert leaders.ids.column("id").to_pylist() == [f"r{k}" for k in best]
+    assert leaders.roles.n_unlabeled == 7
 
 
 def _replaced(thing, **changes):

@@ -12,64 +12,47 @@ from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.label_values import RoleCounts
-from pnuauc.core.rows import Keys
 from pnuauc.io.cells import pa
 from pnuauc.io.columns import cells_of
 from pnuauc.io.draw import RowKeys
-from pnuauc.io.sources import Batch, Source
+from pnuauc.io.sources import Batch
 from pnuauc.labels import UNLABELED, Roles
 from pnuauc.model.model import N_QUANTILES, TableModel
 from pnuauc.study.rows import LabelReader, Origin, StudyRows, ids_of
 
-__all__ = ["Leaders", "place_among_all"]
+__all__ = ["place_among_all"]
 
 #: Cells that all scores are counted in, of equal share among those of the draw.
 _CELLS = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class Leaders:
-    """Unlabelled rows of highest score, highest first; equal scores in the order of their keys.
-
-    table : pyarrow.Table, n rows
-    score, order, part, row : ndarray, shape (n,), see :class:`pnuauc._sources.Drawn`
-    """
-
-    table: Any
-    score: Floats
-    order: Keys
-    part: NDArray[np.int64]
-    row: NDArray[np.int64]
-
-    def first(self, n: int) -> Leaders:
-        """The first n."""
-        index = np.lexsort((self.order, -self.score))[:n]
-        arrays = {name: getattr(self, name)[index] for name in _ARRAYS}
-        return Leaders(self.table.take(pa.array(index)), **arrays)
-
-    def rows(self, counts: RoleCounts, ids: Sequence[str], source: Source) -> StudyRows:
-        """The same as rows of a study."""
-        codes = np.full(len(self.row), UNLABELED, dtype=np.int8)
-        named = ids_of(self.table, ids, self.part, source)
-        return StudyRows(self.table, Roles(codes), named, self.row, counts)
-
-
-_ARRAYS = ("score", "order", "part", "row")
+#: Columns that leaders have beside those of the table.
+_SCORE, _ORDER, _PART, _ROW = (f"\0{name}" for name in ("score", "order", "part", "row"))
 
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
-    """Scores of some rows: counts by cell, the lowest and highest, and the leaders."""
+    """Scores of some rows: counts by cell, the lowest and highest, and the leaders.
+
+    leaders : pyarrow.Table of unlabelled rows of highest score, highest first; equal scores in the
+        order of their keys
+    """
 
     counts: NDArray[np.int64]
     low: float
     high: float
-    leaders: Leaders
+    leaders: Any
 
 
 def place_among_all(
-    model: TableModel, origin: Origin, scores: Floats, share: float, n_top: int, ids: Sequence[str]
-) -> Leaders:
+    model: TableModel,
+    origin: Origin,
+    scores: Floats,
+    share: float,
+    n_top: int,
+    ids: Sequence[str],
+    counts: RoleCounts,
+) -> StudyRows:
     """Set the model's threshold and quantiles by all unlabelled rows; give the highest of them.
 
     Parameters
@@ -79,6 +62,7 @@ def place_among_all(
         between two cells lies on a line, so that a quantile is off by 1/4096 of the rows at most.
     share : float
         Of the unlabelled rows that are to be called positive.
+    counts : RoleCounts of the whole table
     """
     used = origin.everything(model.encoder).source.schema.names
     needed = [*used, *(name for name in ids if name not in used)]
@@ -98,8 +82,11 @@ def place_among_all(
     step = float(np.interp(1.0 - share, below, points))
     model.quantiles = np.interp(np.linspace(0, 1, N_QUANTILES), below, points) - step
     model.threshold += step
-    leaders: Leaders = found.leaders
-    return replace(leaders, score=leaders.score - step)
+    leaders = found.leaders
+    part, row = (leaders.column(name).to_numpy() for name in (_PART, _ROW))
+    leaders = leaders.drop_columns([_SCORE, _ORDER, _PART, _ROW])
+    roles = Roles(np.full(len(row), UNLABELED, dtype=np.int8))
+    return StudyRows(leaders, roles, ids_of(leaders, ids, part, origin.source), row, counts)
 
 
 def _edges(scores: Floats) -> Floats:
@@ -126,23 +113,24 @@ def _place(
     first = scores >= least if n_top else np.zeros(len(scores), dtype=bool)
     best = index[first]
     table = batch.take(best)
-    leaders = Leaders(
-        table,
-        scores[first],
-        keys.order(table),
-        np.full(len(best), batch.part, dtype=np.int64),
-        batch.first_row + best.astype(np.int64),
-    )
-    return _Placed(cells, float(scores.min()), float(scores.max()), leaders.first(n_top))
+    added = {
+        _SCORE: scores[first],
+        _ORDER: keys.order(table),
+        _PART: np.full(len(best), batch.part, dtype=np.int64),
+        _ROW: batch.first_row + best.astype(np.int64),
+    }
+    for name, values in added.items():
+        table = table.append_column(name, pa.array(values))
+    return _Placed(cells, float(scores.min()), float(scores.max()), _first(table, n_top))
+
+
+def _first(table: Any, n: int) -> Any:
+    return table.sort_by([(_SCORE, "descending"), (_ORDER, "ascending")]).slice(0, n)
 
 
 def _join(a: _Placed | None, b: _Placed | None, n_top: int) -> _Placed | None:
     if a is None or b is None:
         return a if b is None else b
-    arrays = {
-        name: np.concatenate([getattr(a.leaders, name), getattr(b.leaders, name)])
-        for name in _ARRAYS
-    }
-    tables = pa.concat_tables([a.leaders.table, b.leaders.table])
-    leaders = Leaders(tables.unify_dictionaries(), **arrays).first(n_top)
+    both = pa.concat_tables([a.leaders, b.leaders]).unify_dictionaries()
+    leaders = _first(both, n_top)
     return _Placed(a.counts + b.counts, min(a.low, b.low), max(a.high, b.high), leaders)

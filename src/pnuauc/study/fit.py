@@ -262,9 +262,8 @@ class _Fit:
         share = ranker.prior_ if prior is None else prior.value
         if rows.origin is not None:
             drawn = model.score_encoded(self.X[roles.unlabeled])
-            ids, top = self.ids, self.settings.top
-            leaders = place_among_all(model, rows.origin, drawn, share or 0.0, top, ids).rows(
-                rows.counts, ids, rows.origin.source
+            leaders = place_among_all(
+                model, rows.origin, drawn, share or 0.0, self.settings.top, self.ids, rows.counts
             )
         elif share != ranker.prior_:
             places = np.linspace(0.0, 1.0, len(model.quantiles))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 from scipy.stats import rankdata
+from sklearn.feature_selection import r_regression
 
 from pnuauc._utils.arrays import Floats
 from pnuauc.io.encode import TableEncoder
@@ -45,7 +46,7 @@ def importance_findings(
     held_out = evidence.held_out
     scores = special.ndtri(evidence.places)
     held = kernels_of(X[held_out.rows], encoder)
-    groups = _strongest(encoder, _correlations(held, scores), MAX_SHUFFLED)
+    groups = _strongest(encoder, r_regression(held, scores), MAX_SHUFFLED)
     names = [] if encoder.is_sparse else encoder.get_feature_names_out().tolist()
     flags = {column.name for column in encoder.columns_ if column.kind == "boolean"}
     replaced = groups
@@ -92,10 +93,10 @@ def replacement_importance(
         for start in range(0, len(tasks), step):
             some = range(start, min(start + step, len(tasks)))
             blocks = [_replaced(block, X[rng.choice(pool, len(own))], tasks[i][1]) for i in some]
-            for i, found in zip(
-                some, np.split(models.score(_stacked(blocks)), len(some)), strict=True
-            ):
-                changed[i][own] = found
+            together = sparse.vstack(blocks, "csr") if sparse.issparse(X) else np.vstack(blocks)
+            changed[start : start + step, own] = models.score(together).reshape(
+                len(some), len(own), -1
+            )
     falls: dict[str, list[float]] = {name: [] for name in groups}
     for (name, _), values in zip(tasks, changed, strict=True):
         moved = held_out.places(evidence.weights, values)
@@ -107,12 +108,6 @@ def replacement_importance(
     return sorted(results, key=lambda item: -item.drop)
 
 
-def _stacked(blocks: Sequence[Any]) -> Any:
-    if sparse.issparse(blocks[0]):
-        return sparse.csr_matrix(sparse.vstack(blocks))
-    return np.concatenate(blocks)
-
-
 def _strongest(encoder: TableEncoder, related: Floats, at_most: int) -> dict[str, list[int]]:
     """The table columns that correlate most with the scores, and what encodes each."""
     if encoder.is_sparse:  # names of millions of features are not made for the sake of a few
@@ -122,20 +117,6 @@ def _strongest(encoder: TableEncoder, related: Floats, at_most: int) -> dict[str
     strength = {name: float(np.abs(related[columns]).max()) for name, columns in groups.items()}
     chosen = sorted(groups, key=lambda name: -strength[name])[:at_most]
     return {name: groups[name] for name in chosen}
-
-
-def _correlations(X: Any, scores: Floats) -> Floats:
-    """Correlation of every encoded column with the scores, shape (d,); 0 for constant ones."""
-    centred = scores - scores.mean()
-    if sparse.issparse(X):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        spread = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-        product = np.asarray(X.T @ centred).ravel() / len(scores)
-    else:
-        mean, spread = X.mean(axis=0), X.var(axis=0)
-        product = (X - mean).T @ centred / len(scores)
-    scale = np.sqrt(np.maximum(spread, 0.0)) * centred.std()
-    return np.asarray(np.divide(product, scale, out=np.zeros(len(product)), where=scale > 0))
 
 
 def _replaced(block: Any, others: Any, columns: Sequence[int]) -> Any:

@@ -9,13 +9,14 @@ the rest of the table comes nowhere near.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from pnuauc._utils.arrays import Floats
+from pnuauc.core.ranks import pairs_won
 from pnuauc.io.columns import Column, numbers, strings
 from pnuauc.labels import Roles
 
@@ -35,22 +36,13 @@ _MOST_SUSPECTS = 5
 _ADVICE = "If so leave it out."
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """One ordering of the rows by one column, as shares of pairs won; NaN without the roles."""
+class _Reading(NamedTuple):
+    """One ordering of the rows by one column."""
 
     column: str
-    positive_negative: float
-    positive_unlabeled: float
-    unlabeled_negative: float
-    outside: float
-    error: float
-
-    @property
-    def strength(self) -> float:
-        """Distance from a coin of P against N, or against U where there is no N."""
-        shares = (self.positive_negative, self.positive_unlabeled, self.unlabeled_negative)
-        return abs(next((share for share in shares if not np.isnan(share)), np.nan) - 0.5)
+    strength: float  # distance from a coin of P against N, or against U without N; may be NaN
+    outside: float  # AUC by which unlabelled rows lie outside of the labelled ones
+    error: float  # null standard error of what is larger
 
 
 def find_leaks(table: Any, columns: list[Column], roles: Roles) -> list[str]:
@@ -101,16 +93,14 @@ def _outside(readings: list[_Reading]) -> list[str]:
 def _far_ahead(readings: list[_Reading]) -> list[str]:
     """The one column that is far better than all others, if there is one."""
     best: dict[str, _Reading] = {}
-    for r in readings:
-        if np.isfinite(r.strength) and r.strength > getattr(best.get(r.column), "strength", -1.0):
-            best[r.column] = r
-    ranked = sorted(best.values(), key=lambda r: -r.strength)
-    if len(ranked) < 3:
+    for r in sorted(readings, key=lambda r: -r.strength):
+        if np.isfinite(r.strength):
+            best.setdefault(r.column, r)
+    if len(best) < 3:
         return []
-    first, second = ranked[0], ranked[1]
+    first, second = list(best.values())[:2]
     sure = 0.5 + first.strength - 2.0 * first.error
-    gap = _logit(sure) - _logit(0.5 + second.strength)
-    if sure < _STRONG or gap < _GAP:
+    if sure < _STRONG or _logit(sure) - _logit(0.5 + second.strength) < _GAP:
         return []
     return [
         f"Column '{first.column}' alone ranks with an AUC of {0.5 + first.strength:.2f}, the next "
@@ -120,8 +110,7 @@ def _far_ahead(readings: list[_Reading]) -> list[str]:
 
 
 def _logit(share: float) -> float:
-    share = min(max(share, 1e-6), 1.0 - 1e-6)
-    return float(np.log(share / (1.0 - share)))
+    return float(special.logit(np.clip(share, 1e-6, 1.0 - 1e-6)))
 
 
 def _orderings(column: Column, values: Any, roles: Roles) -> list[Floats]:
@@ -169,16 +158,15 @@ def _reading(name: str, ordering: Floats, roles: Roles) -> _Reading:
         beyond = [-side * (pu - 0.5), -side * (un - 0.5)]
         outside = max(*beyond, 0.0)
         error = _null_error(p, u) if beyond[0] > beyond[1] else _null_error(n, u)
-    return _Reading(name, pn, pu, un, outside, error)
+    known = next((share for share in (pn, pu, un) if np.isfinite(share)), np.nan)
+    return _Reading(name, abs(known - 0.5), outside, error)
 
 
 def _wins(a: Floats, b: Floats) -> float:
     """Share of pairs (a, b) that a wins, ties one half; NaN with too few rows."""
     if min(len(a), len(b)) < _FEWEST:
         return float("nan")
-    ordered = np.sort(b)
-    left, right = (np.searchsorted(ordered, a, side=side) for side in ("left", "right"))
-    return float((left + right).mean() / (2 * len(b)))
+    return pairs_won(np.sort(a), np.sort(b))
 
 
 def _null_error(a: Floats, b: Floats) -> float:
