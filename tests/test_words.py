@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import io
 import re
+import tokenize
 import warnings
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,7 @@ from pnuauc.priors import EnergyDistancePrior
 pytest.importorskip("typer")
 
 SOURCES = Path(pnuauc.__file__).parent
+DOCS = SOURCES.parents[1] / "docs"
 
 
 @cache
@@ -54,6 +57,45 @@ def sentences(path):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
         if is_text and id(node) not in quoted:
             yield node.value
+
+
+#: Words that are not the usual terms, and what there is to say instead.
+UNUSUAL = {
+    r"\btold\b": "said, stated, known",
+    r"\bso many\b": "a number, or as many",
+    r"\bfrom (?!now )\S+ on\b(?! (?:a|the|all|its|many|file)\b)": "after, since",
+    r"(?<!there )\b(?:is|are) none\b": "there is none",
+    r"\breach(?:es|ed|ing)?\b": "get to, attain",
+    r"(?<!those )(?<!anybody )(?<!somebody )(?<!users )(?<!people )\bwho\b": "which, of rows",
+}
+
+
+def written(path):
+    """Text for readers with its line: strings and comments of code, all of a page or template."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        shown = re.sub(r"{%.*?%}|{{.*?}}|class=\"\w+\"", "", text)
+        yield from enumerate(shown.splitlines(), 1)
+        return
+    kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", None)}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in kinds and not token.string.strip("\"'").isidentifier():
+            lines = re.sub(r"{[^{}]*}", "", token.string).splitlines()
+            yield from ((token.start[0] + k, line) for k, line in enumerate(lines))
+
+
+def test_usual_words_in_messages_comments_and_pages():
+    pages = [*SOURCES.rglob("*.py"), *SOURCES.rglob("*.j2")]
+    pages += [*DOCS.rglob("*.md"), *DOCS.parent.glob("*.md")] if DOCS.is_dir() else []
+    assert len(pages) > 100
+    found = [
+        f"{path}:{number}: {line.strip()} (say: {instead})"
+        for path in pages
+        for number, line in written(path)
+        for unusual, instead in UNUSUAL.items()
+        if re.search(unusual, line)
+    ]
+    assert not found, "\n".join(found)
 
 
 def test_library_does_not_name_options():
@@ -86,9 +128,6 @@ def test_choices_are_named_in_the_help_and_refused_before_any_file_is_read():
         assert result.exit_code == 2
         assert f"{option} must be one of" in result.output
         assert "no file" not in result.output
-
-
-DOCS = SOURCES.parents[1] / "docs"
 
 
 @pytest.mark.skipif(not DOCS.is_dir(), reason="the documentation is not beside the sources")

@@ -1,7 +1,7 @@
 """Early stopping and tuning of boosting libraries on partly labelled validation rows.
 
 One :class:`AUCMetric` serves LightGBM, XGBoost, CatBoost and any loop that maximises a number. It
-has no boosting library to import: each calls it with scores. How unlabelled rows reach it:
+has no boosting library to import: each calls it with scores. How unlabelled rows get to it:
 
 =================== ==============================================================================
 ``lgb.train``       label -1 in the validation ``Dataset``; NaN becomes 0, a negative: never use it

@@ -138,7 +138,7 @@ class Committee:
 
 @dataclass(frozen=True)
 class Together:
-    """From when on rows are suspected to belong together (:mod:`pnuauc.study.groups`)."""
+    """When rows are suspected to belong together (:mod:`pnuauc.study.groups`)."""
 
     values: Tuned[tuple[int, int]] = Tuned(
         (20, 60),

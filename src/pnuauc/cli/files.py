@@ -53,18 +53,13 @@ def check_outputs(
             )
 
 
-def _identity(path: Path) -> tuple[int | str, ...]:
+def _identity(path: Path) -> object:
     """The same for two names of one file, be it there or not."""
     try:
         found = os.stat(path)
     except OSError:
-        resolved = Path(os.path.realpath(path))  # which a loop of links does not stop
-        try:
-            folder = os.stat(resolved.parent)
-        except OSError:
-            return (str(resolved),)
-        return (folder.st_dev, folder.st_ino, resolved.name)
-    return (found.st_dev, found.st_ino)
+        return os.path.realpath(path)  # which a loop of links does not stop
+    return found.st_dev, found.st_ino
 
 
 MODEL_ENDING = ".pnuauc"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io.cells import as_typed, is_number, tidy
 from pnuauc.io.columns import cells_of
 from pnuauc.io.formats import FORMATS, spooled
-from pnuauc.io.readers import ReadOptions, column_names, detect_format, read_cells
+from pnuauc.io.readers import ReadOptions, detect_format, read_cells, reader_of
 from pnuauc.io.write import (
     RUN_COLUMN,
     SIGN,
@@ -511,86 +511,54 @@ def score_table(
     jobs: int,
     overwrite: bool = False,
 ) -> None:
-    """``pnuauc score``; what goes to standard output is CSV and nothing else."""
+    """``pnuauc score``; what goes to standard output is CSV and nothing else.
+
+    Of many files: one output for all, or one for each in a folder; each appears when complete.
+    """
     where = existing_model(model)
     fitted = load_model(where)
     voice.remark(*_mixture(where, fitted))
     given = given_tables(table, reading)
-    if given.is_many:
-        _score_many(voice, fitted, where, given, output, choice, jobs, overwrite)
-        return
-    path = given.first
-    target = output or (Path("-") if str(path) == "-" else _scored(path, reading))
-    if str(target) != "-":
-        check_outputs([target], [path, where], overwrite=overwrite)
-    with spooled(path, reading) as (path, reading):
-        if choice.keep and "all" in choice.keep:
-            choice = replace(choice, keep=column_names(path, reading))
-        n_rows = _count_rows(path)
-        _score(voice, fitted, [(path, target)], choice, n_rows, jobs, target, reading)
-
-
-def _score_many(
-    voice: Voice,
-    fitted: TableModel,
-    model: Path,
-    given: GivenTable,
-    output: Path | None,
-    choice: OutputChoice,
-    jobs: int,
-    overwrite: bool,
-) -> None:
-    """One output for all files, or one for each in a folder; each appears when it is complete."""
-    source = given.source()
-    inputs = [model, *(file.path for file in source.files)]
-    target = output or given.beside(".scored")
-    whole = str(target) == "-" or (target.suffix.lower() in FORMATS and not target.is_dir())
-    if choice.keep and "all" in choice.keep:
-        choice = replace(choice, keep=source.schema.names)
-    tables = [source] if whole else source.one_by_one()
-    targets = [target] if whole else scored_files(given, source, target)
-    if str(target) != "-":
-        for path in targets:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        check_outputs(targets, inputs, overwrite=overwrite)
-    _score(voice, fitted, zip(tables, targets, strict=True), choice, source.n_rows, jobs, target)
-
-
-def _score(
-    voice: Voice,
-    fitted: TableModel,
-    tables: Iterable[tuple[Any, Path]],
-    choice: OutputChoice,
-    n_rows: int | None,
-    jobs: int,
-    target: Path,
-    reading: ReadOptions | None = None,
-) -> None:
-    """Score each table into its file, "-" for standard output; then report all of them."""
-    if str(target) == "-":
-        voice = Voice(json=False, quiet=True)
-    total = ScoreSummary()
-    with _telling(voice, n_rows) as tell:
-        for table, path in tables:
+    with ExitStack() as stack:
+        if given.is_many:
+            target = output or given.beside(".scored")
+            source: Any = given.source()
+            inputs = [file.path for file in source.files]
+            if str(target) == "-" or (target.suffix.lower() in FORMATS and not target.is_dir()):
+                tables, targets = [source], [target]
+            else:
+                tables, targets = source.one_by_one(), scored_files(given, source, target)
+                for path in targets:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            target, inputs = output or _scored(given.first, reading), [given.first]
+            targets = [target]
+        to_stdout = str(target) == "-"
+        if not to_stdout:
+            check_outputs(targets, [where, *inputs], overwrite=overwrite)
+        if not given.is_many:
+            path, reading = stack.enter_context(spooled(given.first, reading))
+            tables, source = [path], reader_of(path, reading)
+        if "all" in (choice.keep or ()):
+            schema = source.schema if given.is_many else source.schema()
+            choice = replace(choice, keep=schema.names)
+        voice = Voice(quiet=True) if to_stdout else voice
+        bar = stack.enter_context(progress_bar("Scoring", voice.shows_progress))
+        n_rows = source.n_rows
+        of = f" of {n_rows:,}" if n_rows else ""
+        total = ScoreSummary()
+        for data, path in zip(tables, targets, strict=True):
             score_file(
                 fitted,
-                table,
-                sys.stdout.buffer if str(path) == "-" else path,
+                data,
+                sys.stdout.buffer if to_stdout else path,
                 choice=choice,
                 options=reading,
                 n_threads=n_threads(jobs),
-                tell=tell,
+                tell=lambda rows: bar("rows", rows / n_rows if n_rows else 0.0, f"{rows:,}{of}"),
                 summary=total,
             )
     _tell_summary(voice, fitted, total, target)
-
-
-@contextmanager
-def _telling(voice: Voice, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function that shows how many rows are scored, and the time that is left."""
-    with progress_bar("Scoring", voice.shows_progress) as bar:
-        of = f" of {total:,}" if total else ""
-        yield lambda rows: bar("rows", rows / total if total else 0.0, f"{rows:,}{of}")
 
 
 def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, target: Path) -> None:
@@ -634,18 +602,10 @@ def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, targe
 
 def _scored(table: Path, reading: ReadOptions) -> Path:
     """Where scores go: beside the table, in its format if scores can be written so, else CSV."""
+    if str(table) == "-":
+        return table
     same = detect_format(table, reading) in {"csv", "tsv", "parquet", "arrow"}
     return beside(table, None if same and reading.format is None else ".scored.csv")
-
-
-def _count_rows(table: Path) -> int | None:
-    """Rows of a Parquet file, for the progress bar; other formats would have to be read."""
-    if table.suffix.lower() not in {".parquet", ".pq"} or not table.is_file():
-        return None
-    try:
-        return int(need("pyarrow.parquet").read_metadata(table).num_rows)
-    except (OSError, ValueError):
-        return None  # the reader proper says what is wrong
 
 
 # ``pnuauc demo``: fit, score, evaluate, on data whose truth is known and kept aside.

@@ -151,7 +151,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
 
     score(x) = sum_m weight_m (score_m(x) - mean_m) / spread_m, mean and spread over unlabelled
     rows. Which members take part depends on the roles that have rows, on their numbers and on
-    whether X is sparse; ``members_`` says who and why. With few labels the weights are fixed
+    whether X is sparse; ``members_`` names them and says why. With few labels the weights are fixed
     numbers, chosen once on other data sets; from ten of either class on they lean towards members
     that do better on held-out rows, and with hundreds of labels they are learned from these.
 

@@ -193,7 +193,7 @@ def _tried(
 ) -> Floats:
     """The same, but for members on trial: exp((AUC alone - AUC of the others) / tolerance).
 
-    A weight below the least is none, one above the most is that: a hundred labels can say that
+    A weight below the least counts as 0, one above the most as that: a hundred labels can say that
     much, since both AUCs come from the same rows. Members that read text are weighed together
     against the sum of all others, as the linear discriminant of the two sums would: each by how
     far positives and negatives are apart on it.

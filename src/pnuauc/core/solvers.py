@@ -177,7 +177,7 @@ def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float)
         )
         if info > 0:
             raise ValueError(
-                f"Conjugate gradients did not reach {tol:g} in 5000 steps with alpha = {alpha:g}; "
+                f"Conjugate gradients did not get to {tol:g} in 5000 steps with alpha = {alpha:g}; "
                 "raise alpha or scale the features."
             )
         coefs.append(coef)
@@ -250,7 +250,7 @@ def minimize(
     if lows:
         correction = Correction(
             "non_negative",
-            "The empirical risk reached zero and was held there: without the floor it would fall "
+            "The empirical risk fell to zero and was held there: without the floor it would fall "
             f"below (lowest part {min(lows):.3g}). A larger alpha, more rows or a better prior "
             "avoid this.",
             len(lows),
@@ -263,8 +263,7 @@ def minimize(
 def warn_of_limit(n_iter: int, tol: float) -> None:
     """Say that ``max_iter`` ended a minimisation."""
     warn(
-        f"L-BFGS stopped after {n_iter} iterations before reaching tol={tol:g}; raise max_iter or "
-        "alpha.",
+        f"L-BFGS stopped after {n_iter} iterations, short of tol={tol:g}; raise max_iter or alpha.",
         ConvergenceWarning,
     )
 
@@ -324,7 +323,7 @@ def fit_iteratively(
     """argmin_w R(w) + alpha |w|^2 by L-BFGS, for any loss that can be trained on.
 
     A loss with corners is replaced by its smoothed version (exact outside a width of 0.001 around
-    each corner), reached over a few widths, each started from the last. Started from a known
+    each corner), found over a few widths, each started from the last. Started from a known
     solution the widest stages are left out.
     """
     coef = np.zeros(design.n_features) if start is None else start

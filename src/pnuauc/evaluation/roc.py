@@ -60,7 +60,7 @@ def mover_ratio(first: Rate, second: Rate) -> tuple[float, float]:
     (x, lx, ux), (y, ly, uy) = first, second
     down = np.sqrt(max((x * y) ** 2 - lx * uy * (2 * x - lx) * (2 * y - uy), 0.0))
     up = np.sqrt(max((x * y) ** 2 - ux * ly * (2 * x - ux) * (2 * y - ly), 0.0))
-    # uy may reach 2 y where y rests on a handful of rows: then nothing bounds the ratio from 0
+    # uy may be 2 y where y rests on a handful of rows: then nothing bounds the ratio from 0
     low = (x * y - down) / (uy * (2 * y - uy)) if uy < 2 * y else 0.0
     high = (x * y + up) / (ly * (2 * y - ly)) if ly > 0 else np.inf
     return max(float(low), 0.0), float(high)

@@ -126,7 +126,7 @@ def odds_bounds(values: ArrayLike, odds: float) -> tuple[float, float]:
 
 
 def breaking_odds(values: ArrayLike, limit: float) -> float:
-    """The factor g at which :func:`odds_bounds` reaches ``limit``; infinite where none does.
+    """The factor g at which :func:`odds_bounds` attains ``limit``; infinite where none does.
 
     "The AUC is above 0.8, unless some positives were g times as likely to be labelled as others".
 
@@ -140,7 +140,7 @@ def breaking_odds(values: ArrayLike, limit: float) -> float:
         f, limit = -f[::-1], -limit
     n, k = len(f), np.arange(1, len(f))
     first = np.cumsum(f)[:-1]
-    room = limit * k - first  # g (limit k - S_k) >= S_n - S_k - limit (n - k) reaches the limit
+    room = limit * k - first  # g (limit k - S_k) >= S_n - S_k - limit (n - k) attains the limit
     with np.errstate(divide="ignore", invalid="ignore"):
         g = np.where(room > 0, (f.sum() - first - limit * (n - k)) / room, np.inf)
     return 1.0 if limit == f.mean() else float(max(g.min(initial=np.inf), 1.0))

@@ -74,7 +74,7 @@ pa: Any = _Later("pyarrow")
 pc: Any = _Later("pyarrow.compute")
 
 
-# Arrow text taken apart: who matches a pattern, and the numbers in its named parts.
+# Arrow text taken apart: which cells match a pattern, and the numbers in its named parts.
 
 
 Mask = NDArray[np.bool_]
@@ -95,7 +95,7 @@ def to_numpy(values: Any) -> NDArray[Any]:
 
 
 def fields(values: Any, pattern: str) -> tuple[dict[str, Any], Mask]:
-    """The named parts of each cell as arrow text ("" where it is not there), and who matches."""
+    """The named parts of each cell as arrow text ("" where it is not there), and which match."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     found = pc.extract_regex(values, pattern)

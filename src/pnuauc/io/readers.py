@@ -172,8 +172,8 @@ class CsvReader(Reader):
             except pa.ArrowInvalid as error:
                 if not floats or "conversion error" not in str(error):
                     raise
-            # some cell is no plain number: from here on as text, whose reader knows more ways to
-            # write numbers and names the cell
+            # some cell is no plain number: the rest is read as text, whose reader knows more ways
+            # to write numbers and names the cell
             for batch in self._stream(chosen, (), rows):
                 if done >= batch.num_rows:
                     done -= batch.num_rows

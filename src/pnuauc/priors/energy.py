@@ -264,7 +264,7 @@ def _guarded(
 def _permutation_p_value(
     P: Any, N: Any, alpha: float, rng: np.random.RandomState, n_draws: int = 199
 ) -> float:
-    """Share of relabellings whose energy distance reaches that of P and N (rows thinned to 500)."""
+    """Share of relabellings whose energy distance is that of P and N or more (500 rows)."""
     P, N = take(P, 250, rng), take(N, 250, rng)
     rows = joined([P, N])
     n, m = P.shape[0], N.shape[0]
@@ -281,6 +281,6 @@ def _permutation_p_value(
     within_n = distance.sum() - within_p - 2 * across
     # U-statistics: V's self-distances favour wide samples and hide a narrow class of five rows
     energy = 2 * across / (n * m) - within_p / (n * (n - 1)) - within_n / (m * (m - 1))
-    # ties count as reached: rounding must not make equal relabellings look smaller
+    # ties count: rounding must not make equal relabellings look smaller
     ties = energy[1:] >= energy[0] - 1e-9 * abs(distance).mean()
     return float((1 + ties.sum()) / (n_draws + 1))

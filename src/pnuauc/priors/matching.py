@@ -143,7 +143,7 @@ class PenalizedL1Prior(BasePrior):
     ) -> tuple[Floats, Floats, list[tuple[float, float]]]:
         """t r(x) for rows of P and r(x) for rows of U, r fitted without the row's fold.
 
-        D(t) is a maximum over functions r, and what a candidate (width, alpha) reaches on held-out
+        D(t) is a maximum over functions r, and what a candidate (width, alpha) attains on held-out
         rows is a lower bound of it free of overfitting: for each t the highest one serves.
 
         Returns arrays (n_known, n_t), (n_unlabeled, n_t) and the (width, alpha) of each t.

@@ -7,7 +7,7 @@ against "there are m" that is fixed before the draw,
 
     K_t(m) = K_{t-1}(m) (1 + lambda_t (mu_t(m) - y_t)),   0 <= lambda_t <= 1 / (1 - mu_t(m)),
 
-is a martingale under m. By Ville's inequality it ever reaches 1 / alpha with probability at most
+is a martingale under m. By Ville's inequality it ever attains 1 / alpha with probability at most
 alpha: the m that were never rejected hold the truth at all times with probability 1 - alpha.
 Waudby-Smith and Ramdas (2020), Confidence sequences for sampling without replacement.
 

@@ -65,7 +65,7 @@ class Status(ShownAsTable):
     hidden_high : proven with probability ``level``: at most this many positives are not found yet
     recall_low : proven likewise: at least this share of all positives is known
     target : the recall to stop at
-    stop : whether the proven recall has reached the target
+    stop : whether the proven recall has attained the target
     expected : what the last ranking and the decisions lead to expect, with its AUC; None before the
         review finds a positive
     expected_recall, expected_stop : the same question by the upper limit of ``expected.hidden``

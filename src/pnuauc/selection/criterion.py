@@ -37,7 +37,7 @@ __all__ = [
 
 #: Most anchors of a fold. What a block of unlabelled rows leaves behind has their size; of more
 #: labelled rows every k-th by rank is an anchor, and rows of one cell count as tied: an error of
-#: second order in 1 / 400, far below the noise of so many labels.
+#: second order in 1 / 400, far below the noise of their number.
 ANCHORS = 400
 
 

@@ -1,4 +1,4 @@
-"""All unlabelled rows scored where they are: where a score stands among them, and who is first."""
+"""All unlabelled rows scored where they are: where scores stand among them, and the highest."""
 
 from __future__ import annotations
 
