@@ -160,18 +160,13 @@ _Part = TypeVar("_Part", covariant=True)
 class Block:
     """Some rows of a visitor.
 
-    n : int
-        How many rows.
-    read : callable() -> ndarray or CSR, shape (n, d)
-        Gives the rows; called when they are asked for, so that kept features cost no reading.
-    start : int
-        How many rows of the visitor come before these.
-    fold : ndarray of int, shape (n,), or None
-        The fold in which each row is held out.
-    weight : ndarray, shape (n,), or None
-        Frequency weights.
-    store : FeatureStore or None
-        Where features are kept between visits; None keeps nothing.
+    n : how many
+    read : gives the rows, shape (n, d); called when they are asked for, so that kept features
+        cost no reading
+    start : how many rows of the visitor come before these
+    fold : the fold in which each row is held out, shape (n,)
+    weight : frequency weights, shape (n,)
+    store : keeps features between visits
     """
 
     n: int
@@ -315,23 +310,12 @@ class RowsElsewhere(Protocol):
 
 
 class ArrayRows(Rows):
-    """Rows of an array or CSR matrix.
+    """Rows of an array or CSR matrix X, shape (n, d), or m of them.
 
-    Parameters
-    ----------
-    X : ndarray or CSR, shape (n, d)
-    index : ndarray, shape (m,), optional
-        The rows that belong here; all by default.
-    fold : ndarray of int, shape (m,), optional
-        Ascending; no block crosses the border of two folds.
-    weight : ndarray, shape (m,), optional
-    block_size : int, optional
-        Rows per block.
-    budget : list of one number, optional
-        Bytes left for features that are kept between visits.
-    n_threads : int, default=1
-    seen : callable(number of rows), optional
-        Called with the number of rows of every visited block.
+    index, fold, weight : shape (m,); folds ascend, and no block crosses the border of two
+    block_size : rows per block
+    budget : a list of one number, the bytes left for features that are kept between visits
+    seen : called with the number of rows of every visited block
     """
 
     def __init__(

@@ -187,9 +187,9 @@ def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float)
 
 @dataclass(frozen=True, eq=False)
 class PartAt:
-    """One part of a risk at some w: weight * value, with the gradient of the value, shape (b,).
+    """One part of a risk at some w: weight * value, and the gradient of the value, shape (b,).
 
-    ``bounded`` says that the value cannot be negative, so no floor is needed.
+    ``bounded``: the value cannot be negative, so no floor is needed.
     """
 
     weight: float
@@ -278,17 +278,8 @@ def _floor(r: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(ShownAsTable):
-    """score(x) = coef'phi(x).
-
-    Attributes
-    ----------
-    basis : fitted basis, phi
-    coef : ndarray, shape (number of features,)
-    parameters : dict
-        The settings it was fitted with.
-    corrected : bool
-        Whether the empirical risk had no minimum and was corrected.
-    """
+    """score(x) = coef'phi(x), with the settings it was fitted with, and whether its empirical risk
+    had no minimum and was corrected."""
 
     basis: Any
     coef: Floats

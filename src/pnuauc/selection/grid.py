@@ -58,46 +58,18 @@ class TrainedGrid:
     ----------
     rows : dict of role letter ("P", "N", "U") -> visitor of its rows, with folds
     basis : fitted basis; its scales are candidates
-    etas : sequence of float
-        Weights of U in the PNU risk; with two roles the one eta that uses both
-        (PN 0, PU 1, NU -1).
-    alphas : sequence of float
-        Ridges.
-    prior : float or None
-        Share of positives among the unlabelled rows.
-    n_folds : int
-    loss : str or Loss, default="squared"
-    n_threads : int, default=1
-    max_iter, tol : limits of the iterative solver (losses other than squared)
-    sample : dict of role letter -> visitor, optional
-        Rows that thresholds and correlations are read off; by default ``rows``.
+    etas : weights of U in the PNU risk; with two roles the one that uses both (PN 0, PU 1, NU -1)
+    alphas : ridges
+    prior : share of positives among the unlabelled rows, or None
+    sample : as ``rows``, optional: those that thresholds are read off
 
     Attributes
     ----------
     candidates : Candidates
-        Parameters of every candidate.
-    counts : list of FoldCounts
-        After :meth:`train`: how the held-out rows of each fold rank under every candidate.
-    fitted : list of Fitted
-        The candidates trained without each fold.
+    fitted, counts : lists of Fitted and of FoldCounts
+        After :meth:`train`: the candidates trained without each fold, and how its rows rank.
     usable : ndarray of bool, shape (n_candidates,)
         Whether a candidate had a minimum on every fold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pnuauc.core.basis import MultiscaleBasis
-    >>> from pnuauc.selection import deal_folds
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((60, 2))
-    >>> X[:10] += 2.0
-    >>> rows = {"P": np.arange(10), "N": np.arange(10, 30), "U": np.arange(30, 60)}
-    >>> basis = MultiscaleBasis(20, ("median", "2*median"), random_state=0).fit(X)
-    >>> folds = deal_folds(rows, 5, random_state=0)
-    >>> grid = TrainedGrid.from_arrays(X, folds, basis, (0.0, 0.5), (0.1, 1.0), prior=0.1).train()
-    >>> model = grid.choose("average", "combined").model
-    >>> model.score(X).shape
-    (60,)
     """
 
     def __init__(
@@ -295,19 +267,7 @@ def _have_minimum(fitted: Sequence[Fitted]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ChosenModel(ShownAsTable):
-    """What :meth:`TrainedGrid.choose` answers: models and their report.
-
-    Attributes
-    ----------
-    model : LinearModel
-        The choice: the weighted mean of the kept candidates' standardised scores, or the one.
-    best : LinearModel
-        The candidate of lowest validation risk.
-    report : SelectionReport
-    n_corrected : int
-        Kept candidates whose empirical risk had no minimum and was corrected.
-    n_iter : int
-    """
+    """What :meth:`TrainedGrid.choose` answers: models and their report."""
 
     grid: TrainedGrid
     criterion: Criterion
@@ -331,7 +291,7 @@ class ChosenModel(ShownAsTable):
 
     @functools.cached_property
     def model(self) -> LinearModel:
-        """sum_c weight_c w_c / spread_c, per scale; only the kept scales are kept."""
+        """The kept candidates' standardised scores, averaged: sum_c weight_c w_c / spread_c."""
         return self._combined(self._fitted, self.choice)
 
     def fold_models(self) -> list[LinearModel]:
@@ -379,6 +339,7 @@ class ChosenModel(ShownAsTable):
 
     @property
     def n_corrected(self) -> int:
+        """Kept candidates whose empirical risk had no minimum and was corrected."""
         return int(self._fitted.corrected.sum())
 
     @property

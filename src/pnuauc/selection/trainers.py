@@ -32,14 +32,10 @@ __all__ = ["Fitted", "MomentsTrainer", "RefitTrainer", "make_trainer"]
 class Fitted:
     """Some candidates on one training set.
 
-    coef : ndarray, shape (n_candidates, b)
-        NaN for a candidate whose empirical risk has no minimum and that was not corrected.
-    spread : ndarray, shape (n_candidates,)
-        Standard deviation of the candidate's scores over all training rows.
-    corrected : ndarray of bool, shape (n_candidates,)
-        Whether the risk had no minimum.
-    n_iter : int
-        Iterations of the longest fit; 1 for a closed form.
+    coef : shape (n_candidates, b); NaN where the empirical risk has no minimum
+    spread : shape (n_candidates,), standard deviation of the scores over all training rows
+    corrected : shape (n_candidates,), whether the risk had no minimum
+    n_iter : iterations of the longest fit; 1 for a closed form
     """
 
     coef: NDArray[np.float64]
