@@ -24,13 +24,11 @@ from pnuauc.core.rows import (
     grouped_folds,
     map_blocks,
     row_blocks,
-    row_groups,
 )
 from pnuauc.labels import read_roles
 from pnuauc.metrics import (
     RoleStratifiedKFold,
 )
-from pnuauc.selection import deal_folds
 from tests.conftest import gaussian_scores
 
 
@@ -57,31 +55,6 @@ def test_a_role_of_one_row_and_its_copies_cannot_be_split():
     assert even_folds(codes, groups, 5, np.random.RandomState(0)) is None
     groups[0] = 99
     assert set(even_folds(codes, groups, 5, np.random.RandomState(0))) == {0, 1}
-
-
-def test_folds_of_a_selection_keep_labelled_copies_together_and_change_nothing_without_them():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    rows = {"P": np.arange(0, 20), "N": np.arange(20, 60), "U": np.arange(60, 300)}
-    plain, seen = (deal_folds(rows, 5, given, random_state=3) for given in (None, X))
-    for role in rows:
-        for a, b in zip(plain.rows[role], seen.rows[role], strict=True):
-            np.testing.assert_array_equal(a, b)
-    # every labelled row three times, one positive also among the negatives
-    X[:15] = np.repeat(X[:5], 3, axis=0)
-    X[20:59] = np.repeat(X[20:33], 3, axis=0)
-    X[59] = X[0]
-    folds = deal_folds(rows, 5, X, random_state=3)
-    assert folds.n_folds == 5
-    groups = row_groups(X)
-    for k in range(5):
-        held = set(groups[np.concatenate([folds.rows["P"][k], folds.rows["N"][k]])])
-        others = [folds.rows[role][j] for role in "PN" for j in range(5) if j != k]
-        assert not held & set(groups[np.concatenate(others)])
-    for role, index in rows.items():
-        sizes = [len(part) for part in folds.rows[role]]
-        assert min(sizes) > 0
-        np.testing.assert_array_equal(np.sort(np.concatenate(folds.rows[role])), index)
 
 
 def test_grouped_folds_without_shuffling_are_those_of_seed_zero():

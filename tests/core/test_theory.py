@@ -156,13 +156,6 @@ def test_printed_formula_term_by_term():
     assert np.isfinite(printed.gamma_pnnu)
 
 
-def test_gamma_bar_formula():
-    first, second = gamma_bar(0.1, 5, 45)
-    assert first == pytest.approx(1 / (1 + 0.01 * 45 / (0.81 * 5)))
-    assert second == pytest.approx(1 / (1 + 0.81 * 5 / (0.01 * 45)))
-    assert first + second == pytest.approx(1.0)
-
-
 def test_h_and_terms_as_printed():
     c = BoundConstants(2.0, 3.0, 0.5, 0.7)
     h = 2 * np.sqrt(2) * 2 * 3 * 0.5 * 0.7 + 1.5 * np.sqrt(2 * np.log(2 / 0.05))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -164,9 +164,12 @@ class Risk:
     ) -> float:
         """Empirical risk from scores by role, {"P": (n_P,), "N": ..., "U": ...}, for any loss."""
         loss, samples = self._inputs(loss, scores, weights)
-        return float(
-            sum(term.coefficient * _term_value(loss, term, samples) for term in self.terms)
-        )
+        total = 0.0
+        for term in self.terms:
+            a, b = samples[term.first], samples[term.second]
+            mean = pairs.within(loss, a) if a is b else pairs.between(loss, a, b)
+            total += term.coefficient * mean
+        return float(total)
 
     def part_gradients(
         self,
@@ -264,13 +267,6 @@ def _operator(row: Floats, operators: list[Any], steps: list[Floats]) -> LinearO
     return LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)
 
 
-def _term_value(loss: Loss, term: Term, samples: Mapping[str, pairs.Sample]) -> float:
-    a = samples[term.first]
-    if term.first == term.second:
-        return pairs.within(loss, a)
-    return pairs.between(loss, a, samples[term.second])
-
-
 def _add_term(
     loss: Loss, term: Term, samples: Mapping[str, pairs.Sample], gradient: dict[str, Floats]
 ) -> float:
@@ -303,34 +299,26 @@ def check_eta(eta: Any) -> float:
     return float(eta)
 
 
-def _pn_part(weight: float) -> Part:
-    return Part("PN", weight, (Term(1.0, "P", "N"),))
-
-
-def _pu_part(weight: float, prior: float) -> Part:
-    rest = 1.0 - prior
-    return Part("PU", weight, (Term(1.0 / rest, "P", "U"), Term(-prior / rest, "P", "P")))
-
-
-def _nu_part(weight: float, prior: float) -> Part:
-    # The paper prints H_NU with (1 - prior)/prior in front; the risk itself needs 1/prior.
-    rest = 1.0 - prior
-    return Part("NU", weight, (Term(1.0 / prior, "U", "N"), Term(-rest / prior, "N", "N")))
-
-
 def pn_risk() -> Risk:
     """R_PN: positives against negatives."""
-    return Risk("PN", (_pn_part(1.0),))
+    return Risk("PN", (Part("PN", 1.0, (Term(1.0, "P", "N"),)),))
 
 
 def pu_risk(prior: float) -> Risk:
     """R_PU: positives against unlabelled rows, corrected; ``prior`` is that inside U."""
-    return Risk("PU", (_pu_part(1.0, check_prior(prior)),))
+    rest = 1.0 - check_prior(prior)
+    terms = Term(1.0 / rest, "P", "U"), Term(-prior / rest, "P", "P")
+    return Risk("PU", (Part("PU", 1.0, terms),))
 
 
 def nu_risk(prior: float) -> Risk:
-    """R_NU: unlabelled rows against negatives, corrected; ``prior`` is that inside U."""
-    return Risk("NU", (_nu_part(1.0, check_prior(prior)),))
+    """R_NU: unlabelled rows against negatives, corrected; ``prior`` is that inside U.
+
+    The paper prints H_NU with (1 - prior)/prior in front; the risk itself needs 1/prior.
+    """
+    rest = 1.0 - check_prior(prior)
+    terms = Term(1.0 / prior, "U", "N"), Term(-rest / prior, "N", "N")
+    return Risk("NU", (Part("NU", 1.0, terms),))
 
 
 def pnu_risk(eta: float, prior: float | None = None) -> Risk:
@@ -340,10 +328,10 @@ def pnu_risk(eta: float, prior: float | None = None) -> Risk:
     Parts of weight zero are left out, so that a risk asks only for the rows it uses.
     """
     eta = check_eta(eta)
-    parts = [_pn_part(1.0 - abs(eta))]
+    parts = [replace(part, weight=1.0 - abs(eta)) for part in pn_risk().parts]
     if eta:
-        prior = check_prior(prior)
-        parts.append(_pu_part(eta, prior) if eta > 0 else _nu_part(-eta, prior))
+        other = (pu_risk if eta > 0 else nu_risk)(check_prior(prior))
+        parts += [replace(part, weight=abs(eta)) for part in other.parts]
     return Risk("PNU", tuple(part for part in parts if part.weight != 0.0))
 
 
