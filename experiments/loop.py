@@ -6,9 +6,9 @@ when 95% of the positives are found, ``found_after_10`` the share of the positiv
 rounds. Where rows are explored, a run goes on to the *expected* stop: ``read_at_stop`` and
 ``recall_at_stop``, and beside it ``read_at_buscar``, the stop of Callaghan and Mueller-Hansen
 (2020) on the same rows in the same order (after the expected stop in that of the last scores).
-``*_held`` is the share of rounds, of every third one, whose 95% interval holds the truth: of the
-share of positives, of the AUC of the round's held-out ranking, and both again with the same
-posterior and labels taken for fair samples of their class (``*_plain``).
+``*_held`` says for each round of ``LOOKED`` whether the 95% interval holds the truth: of the share
+of positives, of the AUC of the round's held-out ranking, and both again with the same posterior and
+labels taken for fair samples of their class (``*_plain``).
 
 ``linear_svc`` is scikit-learn's ``LinearSVC`` on ``TfidfVectorizer`` (tables: standardised
 columns) with the settings they come with; ``words_svc`` is the same on the words and pairs of words
@@ -26,6 +26,7 @@ target, and how much was read.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -36,17 +37,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, rankdata
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from experiments.config import Experiment, Job
+from experiments.figures import pyplot, save
 from experiments.kinds import Kind, together
 from experiments.rankers import data_of
 from experiments.summary import finished, markdown_table
-from pnuauc.evaluation.posterior import Posterior, place_scores
+from pnuauc.evaluation.posterior import place_scores
 from pnuauc.review import Audit, Draw, PoolRanker, Ranking, draw_batch, explore_share, outlook
 from pnuauc.study import ColumnRoles
 
@@ -129,152 +131,99 @@ def _one(
     y[start] = truth[start]
     size, order, rounds, spent = max(round(0.03 * n), 1), list(start), 0, 0.0
     rng = np.random.default_rng([job.seed, 2])
-    after_10 = None
-    watch = _Watch(truth, np.isnan(y)) if "explore" in settings else None
-    while truth[order].sum() < TARGET * n_positive or rounds < 10 or (watch and not watch.done):
+    after_10 = 1.0
+    watch = _Watch(truth, start) if "explore" in settings else None
+    while truth[order].sum() < TARGET * n_positive or rounds < 10 or (watch and not watch.stop):
         pool = np.flatnonzero(np.isnan(y))
         if not len(pool):
             break
         begun = time.process_time()
-        ranking_now = ranking(y)
+        now = ranking(y)
         spent += time.process_time() - begun
-        assert ranking_now is not None
-        scores = ranking_now.scores if isinstance(ranking_now, Ranking) else ranking_now
+        assert now is not None
+        scores = now.scores if isinstance(now, Ranking) else now
         rows, _, random = draw_batch(scores, pool, size, settings.get("explore", 0.0), rng)
         y[rows] = truth[rows]
         order += rows.tolist()
         rounds += 1
         if watch:
-            watch.look(ranking_now, pool, rows, random, y)
+            assert isinstance(now, Ranking)
+            watch.look(now, rows, random, rounds)
         if rounds == 10:
             after_10 = truth[order].sum() / n_positive
-    if watch:
-        watch.read_on(scores, y, size)
     found = np.cumsum(truth[order])
     return {
         "method": name,
         "n_rows": n,
         "positives": n_positive,
         "read_to_95": (np.argmax(found >= TARGET * n_positive) + 1) / n,
-        "found_after_10": 1.0 if after_10 is None else after_10,
+        "found_after_10": after_10,
         "encoding_seconds": encoding,
         "round_seconds": spent / rounds,
         "rounds": rounds,
-        **(watch.row() if watch else dict.fromkeys(WATCHED, "")),
+        **(watch.row(order, scores, size) if watch else dict.fromkeys(WATCHED, "")),
     }
 
 
-#: Intervals are compared with the truth in each of so many rounds.
-EVERY = 3
-WATCHED = (
-    *("read_at_stop", "recall_at_stop", "read_at_buscar", "recall_at_buscar"),
-    *("share_held", "auc_held", "share_plain", "auc_plain", "auc_rounds"),
-)
+#: Rounds in which intervals are compared with the truth.
+LOOKED = (1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 25, 30)
+HELD = ("share_held", "auc_held", "share_plain", "auc_plain")
+WATCHED = ("read_at_stop", "recall_at_stop", "read_at_buscar", "recall_at_buscar", *HELD)
 
 
 class _Watch:
     """What the review says after each round, beside the truth."""
 
-    def __init__(self, truth: NDArray[Any], pool: NDArray[np.bool_]) -> None:
-        self.truth, self.pool = truth, pool
-        self.known, self.rounds = int(truth[~pool].sum()), 0
-        self.places: list[float] = []
-        self.labels: list[bool] = []
-        self.random: list[bool] = []
+    def __init__(self, truth: NDArray[Any], start: NDArray[Any]) -> None:
+        self.truth, self.n_start = truth, len(start)
+        self.by = np.full(len(truth), "", dtype=object)
+        self.by[start] = "table"
         self.stop: tuple[float, float] | None = None
-        self.buscar: tuple[float, float] | None = None
-        self.held: dict[str, list[bool]] = {name: [] for name in WATCHED[4:8]}
+        self.held: dict[str, list[int | None]] = {name: [] for name in HELD}
 
-    @property
-    def done(self) -> bool:
-        return self.stop is not None
-
-    def look(
-        self,
-        ranking: Any,
-        left: NDArray[Any],
-        rows: NDArray[Any],
-        random: NDArray[np.bool_],
-        y: Floats,
-    ) -> None:
-        """After a round: ``left`` are the rows it was drawn from, ``rows`` those drawn."""
-        n_pool, place = int(self.pool.sum()), np.empty(len(y))
-        place[left] = (np.argsort(np.argsort(ranking.scores[left])) + 0.5) / n_pool
-        self.places += place[rows].tolist()
-        self.labels += (self.truth[rows] == 1).tolist()
-        self.random += random.tolist()
-        found = self.known + sum(self.labels)
-        n_left = len(left) - len(rows)
-        now = ((len(y) - n_left) / len(y), found / self.truth.sum())
-        said = outlook(
-            self.places,
-            self.labels,
-            self.random,
-            n_pool=n_pool,
-            n_left=n_left,
-            batch=len(rows),
-        )
-        if (
-            self.stop is None
-            and said
-            and said.holds
-            and found >= TARGET * (found + said.hidden.high)
-        ):
-            self.stop = now
-        if self.buscar is None and self._buscar(n_pool):
-            self.buscar = now
-        self.rounds += 1
-        if said is None or self.rounds % EVERY:
+    def look(self, now: Ranking, rows: NDArray[Any], random: NDArray[np.bool_], round: int) -> None:
+        self.by[rows] = np.where(random, "explore", "score")
+        pool = self.by[now.rows] != "table"
+        at, held_out = now.rows[pool], now.held_out[pool]
+        true, by = self.truth[at], self.by[at]
+        y = np.where(by == "", np.nan, true)
+        said = outlook(held_out, y, by, weights=now.weights[pool], batch=len(rows))
+        found = int(self.truth[self.by != ""].sum())
+        enough = said and said.holds and found >= TARGET * (found + said.hidden.high)
+        if self.stop is None and enough:
+            self.stop = (np.mean(self.by != ""), found / self.truth.sum())
+        if round not in LOOKED:
             return
-        u, hit = np.array(self.places), np.array(self.labels)
-        share = self.truth[self.pool].mean()
-        self._hold("share_held", said.share, share)
-        self._hold("share_plain", place_scores(u[hit], u[~hit]).share(), share)
-        kept = self.pool[ranking.rows]
-        if kept.any() and (ranking.weights == 1).all():
-            rows, value = ranking.rows[kept], ranking.held_out[kept]
-            auc = roc_auc_score(self.truth[rows], value)
-            u = (np.argsort(np.argsort(value)) + 0.5) / len(value)
-            self._hold("auc_held", _posterior(u, y[rows], True).auc(), auc)
-            self._hold("auc_plain", _posterior(u, y[rows], False).auc(), auc)
+        wanted = {"share": true.mean(), "auc": said and roc_auc_score(true, held_out)}
+        u = (rankdata(held_out) - 0.5) / max(len(held_out), 1)
+        plain = said and place_scores(u[y == 1], u[y == 0])
+        for name in HELD:
+            what, how = name.split("_")
+            interval = getattr(said if how == "held" else plain, what, None)
+            interval = interval() if callable(interval) else interval
+            inside = interval and int(interval.low <= wanted[what] <= interval.high)
+            self.held[name].append(inside)
 
-    def read_on(self, scores: Floats, y: Floats, size: int) -> None:
-        """The rest by the last scores, for the other rule."""
-        rest = np.flatnonzero(np.isnan(y))
+    def row(self, order: list[int], scores: Floats, size: int) -> dict[str, Any]:
+        """``order``: rows as they were read; the rest follows by the last scores."""
+        rest = np.flatnonzero(self.by == "")
         rest = rest[np.argsort(-scores[rest], kind="stable")]
-        while self.buscar is None and len(rest):
-            self.labels += (self.truth[rest[:size]] == 1).tolist()
-            rest = rest[size:]
-            if self._buscar(int(self.pool.sum())):
-                found = self.known + sum(self.labels)
-                self.buscar = (1 - len(rest) / len(y), found / self.truth.sum())
+        stop = self.stop or (1.0, 1.0)
+        buscar = _buscar(self.truth[[*order, *rest]], self.n_start, size)
+        return {**dict(zip(WATCHED, (*stop, *buscar), strict=False)), **self.held}
 
-    def _hold(self, name: str, said: Any, true: float) -> None:
-        self.held[name].append(said.low <= true <= said.high)
 
-    def _buscar(self, n_pool: int) -> bool:
-        """Whether for some i "recall is below the target" is refuted at 5% by taking the rows
-        from the i-th on for a random sample of the rows then left."""
-        hits = np.cumsum(self.labels[::-1])
-        n, found = np.arange(1, len(hits) + 1), self.known + hits[-1]
+def _buscar(labels: NDArray[Any], n_start: int, size: int) -> tuple[float, float]:
+    """(share read, recall) where first, for some i, "recall is below the target" is refuted at 5%
+    by taking the rows from the i-th on for a random sample of the rows then left."""
+    known, n_pool = labels[:n_start].sum(), len(labels) - n_start
+    for read in range(n_start + size, len(labels), size):
+        hits = np.cumsum(labels[n_start:read][::-1])
+        n, found = np.arange(1, len(hits) + 1), known + hits[-1]
         missing = np.floor(found / TARGET) + 1 - (found - hits)
-        return bool((hypergeom.cdf(hits, n_pool - len(hits) + n, missing, n) < 0.05).any())
-
-    def row(self) -> dict[str, Any]:
-        stop, buscar = self.stop or (1.0, 1.0), self.buscar or (1.0, 1.0)
-        means = {name: np.mean(held) if held else "" for name, held in self.held.items()}
-        return {
-            "read_at_stop": stop[0],
-            "recall_at_stop": stop[1],
-            "read_at_buscar": buscar[0],
-            "recall_at_buscar": buscar[1],
-            **means,
-            "auc_rounds": len(self.held["auc_held"]),
-        }
-
-
-def _posterior(u: Floats, y: Floats, drawn: bool) -> Posterior:
-    return place_scores(u[y == 1], u[y == 0], random_labels=drawn)
+        if (hypergeom.cdf(hits, n_pool - len(hits) + n, missing, n) < 0.05).any():
+            return read / len(labels), found / labels.sum()
+    return 1.0, 1.0
 
 
 def show(experiment: Experiment, results: Path) -> str:
@@ -300,31 +249,63 @@ def show(experiment: Experiment, results: Path) -> str:
                 line[f"{column}, {method.label}"] = shown
         lines.append(line)
     watched = [r for r in rows if r["read_at_stop"]]
-    return markdown_table(lines) + "\n" + markdown_table(_watched(experiment, watched))
+    tables = [markdown_table(lines), markdown_table(_stops(experiment, watched))]
+    return "\n".join([*tables, _by_round(experiment, watched, results)])
 
 
-def _watched(experiment: Experiment, rows: list[Any]) -> list[dict[str, object]]:
+def _stops(experiment: Experiment, rows: list[Any]) -> list[dict[str, object]]:
     """Stops and intervals by data set, and pooled over all runs."""
     out: list[dict[str, object]] = []
     for data_set in (*experiment.data_sets, "all"):
         own = [r for r in rows if data_set in ("all", r["data_set"])]
         if not own:
             continue
-
-        def of(name: str, own: list[Any] = own) -> Floats:
-            return np.array([float(r[name]) for r in own if r[name]])
-
-        extra = [of(f"read_at_{rule}") - of("read_to_95") for rule in ("stop", "buscar")]
+        of = {
+            name: np.array([float(r[name]) for r in own]) for name in ("read_to_95", *WATCHED[:4])
+        }
         line: dict[str, object] = {"data": data_set, "runs": len(own)}
-        line["wrong"] = f"{np.sum(of('recall_at_stop') < TARGET)}"
-        line["read to 95%"] = f"{100 * np.median(of('read_to_95')):.1f}"
-        line["extra, expected"] = f"{100 * np.median(extra[0]):.1f}"
-        line["extra, buscar"] = f"{100 * np.median(extra[1]):.1f}"
-        line["buscar wrong"] = f"{np.sum(of('recall_at_buscar') < TARGET)}"
-        for name in WATCHED[4:8]:
-            line[name] = f"{100 * np.mean(of(name)):.0f}%" if len(of(name)) else ""
+        line["wrong"] = f"{np.sum(of['recall_at_stop'] < TARGET)}"
+        line["read to 95%"] = f"{100 * np.median(of['read_to_95']):.1f}"
+        for rule, shown in (("stop", "expected"), ("buscar", "buscar")):
+            extra = np.median(of[f"read_at_{rule}"] - of["read_to_95"])
+            line[f"extra, {shown}"] = f"{100 * extra:.1f}"
+        line["buscar wrong"] = f"{np.sum(of['recall_at_buscar'] < TARGET)}"
+        for name in HELD:
+            inside = [x for r in own for x in json.loads(r[name]) if x is not None]
+            line[name] = f"{100 * np.mean(inside):.0f}%" if inside else ""
         out.append(line)
     return out
+
+
+def _by_round(experiment: Experiment, rows: list[Any], results: Path) -> str:
+    """Share of runs whose interval holds, by round: table and picture."""
+    figure, axes = pyplot().subplots(1, 2, figsize=(8, 3), sharey=True)
+    lines: list[dict[str, object]] = []
+    shown: dict[str, list[tuple[int, float]]] = {name: [] for name in HELD}
+    for k, round in enumerate(LOOKED):
+        line: dict[str, object] = {"round": round}
+        for name in HELD:
+            all_rounds = (json.loads(r[name]) for r in rows)
+            inside = [one[k] for one in all_rounds if len(one) > k and one[k] is not None]
+            line["runs"] = len(inside)
+            line[name] = f"{100 * np.mean(inside):.0f}%" if inside else "nan"
+            if inside:
+                shown[name].append((round, 100 * float(np.mean(inside))))
+        lines.append(line)
+    for name in HELD:
+        what, how = name.split("_")
+        axis = axes[("share", "auc").index(what)]
+        label = "as the review reads its labels" if how == "held" else "labels as fair samples"
+        axis.plot(*np.array(shown[name]).reshape(-1, 2).T, marker="o", markersize=3, label=label)
+    for axis, title in zip(axes, ("share of positives", "AUC of the ranking"), strict=True):
+        axis.axhspan(90, 98, color="0.9")
+        axis.set(title=title, xlabel="round", ylim=(-3, 103))
+    axes[0].set_ylabel("95% intervals that hold, %")
+    axes[0].legend(fontsize=7)
+    name = f"{experiment.name}_rounds"
+    numbers = save(figure, name, lines, results)
+    picture = f"![{name}](figures/{name}.svg)"
+    return f"Intervals that hold, by round, over all runs:\n\n{numbers}\n\n{picture}"
 
 
 # The proven stop on scores of known quality.
