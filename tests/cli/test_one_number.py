@@ -221,7 +221,7 @@ def count_words(c):
 #: scores, falls of columns.
 OTHER = [
     r"\d+% (interval|band)", r"level \d+%", r"a coin does in 50%", r"Took [\d.]+ seconds",
-    r"score -?\d+\.\d{3}(, \d+% likely \(\d+% to \d+%\))?", r"Largest for \w+: -?\d\.\d{3}",
+    r"score -?\d+\.\d{3}(, \d+% likely \(\d+% to \d+%\))?",
     r"Highest at -?[\d.]+", r"p = [\de.-]+", r"\d+\.\d+\.\d+\S*", r"\[?default\S*", r"T[\d:.+]+",
 ]  # fmt: skip
 
@@ -277,6 +277,9 @@ def test_cards_and_tables_of_the_page(told):
                 for r in f["rivals"]
             ]
             rows = [row[1:] for row in rows]
+        elif caption.startswith("How much the AUC falls"):
+            shown = [[three(c["drop"]), three(c["spread"])] for c in f["importance"]["columns"]]
+            rows = [row[2:4] for row in rows]
         else:
             assert caption.startswith("Later rows"), caption
             shown = [

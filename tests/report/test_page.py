@@ -133,7 +133,7 @@ def test_self_contained_and_accessible(findings):
     assert not re.search(r"url\(|@import|https?://", html)
     assert len(page.ids) == len(set(page.ids))
     assert {link[1:] for link in page.links} <= set(page.ids)
-    assert len(page.charts) == 4
+    assert len(page.charts) == 3
     for chart in page.charts:
         assert chart["role"] == "img"
         assert len(chart["aria-label"]) > 20

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from pnuauc.study.findings import AUCFinding, ColumnImportance, Findings, PriorFinding, Roc
+    from pnuauc.study.findings import AUCFinding, Findings, PriorFinding, Roc
 
 __all__ = [
     "all_charts",
     "histogram_chart",
-    "importance_chart",
     "posterior_chart",
     "roc_chart",
 ]
@@ -26,14 +25,11 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 24, 12, 48
 
 def all_charts(found: Findings) -> dict[str, str | None]:
     """Charts by name; None where there are no findings for one."""
-    prior, importance = found.prior, found.importance
+    prior = found.prior
     return {
         "roc": roc_chart(found.roc, found.auc) if found.roc and found.auc else None,
         "scores": histogram_chart(found.scores) if found.scores else None,
         "posterior": posterior_chart(prior) if prior and prior.posterior else None,
-        "importance": importance_chart(importance.columns)
-        if importance and importance.columns
-        else None,
     }
 
 
@@ -44,7 +40,6 @@ class _Axes:
     x: tuple[float, float]
     y: tuple[float, float]
     height: int = _HEIGHT
-    left: int = _LEFT
     top: int = _TOP
 
     @property
@@ -52,7 +47,7 @@ class _Axes:
         return self.height - _BOTTOM
 
     def at_x(self, value: float) -> float:
-        return round(self.left + _share(value, *self.x) * (_WIDTH - self.left - _RIGHT), 1)
+        return round(_LEFT + _share(value, *self.x) * (_WIDTH - _LEFT - _RIGHT), 1)
 
     def at_y(self, value: float) -> float:
         return round(self.bottom - _share(value, *self.y) * (self.bottom - self.top), 1)
@@ -75,14 +70,14 @@ class _Axes:
 
     def frame(self, x_label: str, y_label: str, percent: tuple[bool, bool]) -> str:
         right, low = _WIDTH - _RIGHT, self.bottom
-        parts = [_line("axis", (self.left, right), (low, low))]
+        parts = [_line("axis", (_LEFT, right), (low, low))]
         for value in _ticks(*self.x):
             parts.append(_text("tick", self.at_x(value), low + 18, _number(value, percent[0])))
         for value in _ticks(*self.y):
             y = self.at_y(value)
-            parts.append(_line("grid", (self.left, right), (y, y)))
-            parts.append(_text("tick", self.left - 7, y + 4, _number(value, percent[1]), "end"))
-        parts.append(_text("label", (self.left + right) / 2, self.height - 8, escape(x_label)))
+            parts.append(_line("grid", (_LEFT, right), (y, y)))
+            parts.append(_text("tick", _LEFT - 7, y + 4, _number(value, percent[1]), "end"))
+        parts.append(_text("label", (_LEFT + right) / 2, self.height - 8, escape(x_label)))
         parts.append(
             f'<text class="label" transform="translate(14 {(low + self.top) / 2}) rotate(-90)" '
             f'text-anchor="middle">{escape(y_label)}</text>'
@@ -190,36 +185,3 @@ def posterior_chart(prior: PriorFinding) -> str:
         f"{prior.value:.3f}; vertical band: {prior.low:.3f} to {prior.high:.3f}."
     )
     return _svg("How likely every prior is", description, body, axes.height)
-
-
-def importance_chart(columns: list[ColumnImportance], most: int = 12) -> str:
-    """Bars: how much is lost when a column is replaced, with the standard deviation."""
-    shown = columns[:most]
-    row, height = 40, 40 * len(shown) + _TOP + _BOTTOM
-    high = max(max(c.drop + c.spread for c in shown), 0.005)
-    low = min(min(c.drop - c.spread for c in shown), 0.0)
-    axes = _Axes((low, high * 1.05), (0, 1), height=height, left=216)
-    body = ""
-    for value in _ticks(*axes.x):
-        x = axes.at_x(value)
-        body += _line("grid", (x, x), (_TOP, axes.bottom))
-        body += _text("tick", x, axes.bottom + 18, _number(value))
-    for i, column in enumerate(shown):
-        y = _TOP + row * i
-        start, end = sorted((axes.at_x(0), axes.at_x(column.drop)))
-        whisker = (axes.at_x(column.drop - column.spread), axes.at_x(column.drop + column.spread))
-        name = f"{escape(_short(column.column))}<title>{escape(column.column)}</title>"
-        body += _text("label", _RIGHT - 12, y + 15, name, "start")
-        direction = escape(_short(column.direction or "", 27))
-        body += _text("tick", _RIGHT - 12, y + 31, direction, "start")
-        width = f"{max(end - start, 1):.1f}"
-        body += f'<rect class="bar" x="{start}" y="{y + 9}" width="{width}" height="18"/>'
-        body += _line("whisker", whisker, (y + 18, y + 18))
-    body += _text("label", (axes.left + _WIDTH) / 2, height - 8, "fall when replaced")
-    description = f"Largest for {shown[0].column}: {shown[0].drop:.3f}."
-    return _svg("Most informative columns", description, body, height)
-
-
-def _short(text: str, most: int = 25) -> str:
-    """At most this many characters; three dots show what is left out."""
-    return text if len(text) <= most else text[: most - 1] + "…"
