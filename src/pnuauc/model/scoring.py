@@ -147,30 +147,9 @@ def score_file(
     summary : of tables scored before, to go on with
     """
     choice = choice or OutputChoice()
-    if not hasattr(target, "write"):
-        output_format(target)
-    rows = _opened_rows(model, source, target, options)
-    kept: list[str] = []
-    if not model.encoder.is_sparse:
-        kept, columns = _columns_to_read(model, rows, choice)
-        # of CSV only features that are plain numbers are parsed; all else comes as it is written
-        plain = [
-            c.name
-            for c in model.encoder.columns_
-            if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
-        ]
-        floats = [n for n in plain if is_text(rows.schema.field(n).type)]
-        files = isinstance(rows, FileSource)
-        rows = rows.select(columns, floats) if files else rows.select(columns)
-    ids = [name for name in model.card.get("ids", []) if name in kept] or ["row"]
-    if choice.columns is not None:
-        # "id" stands for whatever names the rows, unless there is a column of that name
-        listed = [ids if name == "id" and name not in kept else [name] for name in choice.columns]
-        if model.seen is not None and model.card.get("label") in kept:
-            # the fitted table, perhaps: its scores beside its labels must not be judged unmarked
-            listed.append(["seen"])
-        choice = replace(choice, columns=tuple(dict.fromkeys(chain.from_iterable(listed))))
-    numbered = "row" in ids or "row" in (choice.columns or ())
+    rows, kept, choice, numbered = _selected(
+        model, _opened_rows(model, source, target, options), choice
+    )
     summary = summary or ScoreSummary()
     summary.kept = summary.kept or tuple(kept)
     before = summary.n_rows
@@ -198,26 +177,61 @@ def score_file(
                 tell(summary.n_rows)
         if summary.n_rows == before:
             raise InputError(f"'{rows.name}' has a header but no rows.")
-        different = reader.different()
-        if choice.strict and different:
-            raise InputError(
-                f"'{rows.name}' looks different from the table that was fitted: "
-                f"{spell_differences(different)}. Nothing was written.",
-                about="strict",
-            )
-        for column, said in different.items():
-            known = summary.different.setdefault(column, [])
-            known += [words for words in said if words not in known]
+        _compare(reader.different(), summary, rows.name, choice.strict)
         summary.n_written += sink.close()
         summary.n_formulas += sink.n_formulas
     return summary
 
 
+def _selected(
+    model: TableModel, rows: Any, choice: OutputChoice
+) -> tuple[Any, list[str], OutputChoice, bool]:
+    """(the columns to read, those to copy, what is written in full, whether rows are numbered)."""
+    kept: list[str] = []
+    if not model.encoder.is_sparse:
+        kept, columns = _columns_to_read(model, rows, choice)
+        # of CSV only features that are plain numbers are parsed; all else comes as it is written
+        plain = [
+            c.name
+            for c in model.encoder.columns_
+            if c.kind == "number" and not c.lenient and not c.form and c.name not in kept
+        ]
+        floats = [n for n in plain if is_text(rows.schema.field(n).type)]
+        files = isinstance(rows, FileSource)
+        rows = rows.select(columns, floats) if files else rows.select(columns)
+    ids = [name for name in model.card.get("ids", []) if name in kept] or ["row"]
+    if choice.columns is not None:
+        # "id" stands for whatever names the rows, unless there is a column of that name
+        listed = [ids if name == "id" and name not in kept else [name] for name in choice.columns]
+        if model.seen is not None and model.card.get("label") in kept:
+            # the fitted table, perhaps: its scores beside its labels must not be judged unmarked
+            listed.append(["seen"])
+        choice = replace(choice, columns=tuple(dict.fromkeys(chain.from_iterable(listed))))
+    return rows, kept, choice, "row" in ids or "row" in (choice.columns or ())
+
+
+def _compare(
+    different: dict[str, list[str]], summary: ScoreSummary, name: str, strict: bool
+) -> None:
+    """Note which columns look different; refuse them where that was asked for."""
+    if strict and different:
+        raise InputError(
+            f"'{name}' looks different from the table that was fitted: "
+            f"{spell_differences(different)}. Nothing was written.",
+            about="strict",
+        )
+    for column, said in different.items():
+        known = summary.different.setdefault(column, [])
+        known += [words for words in said if words not in known]
+
+
 def _opened_rows(model: TableModel, source: Any, target: Any, options: ReadOptions | None) -> Any:
     """A source of batches, of a path too."""
     many = hasattr(source, "schema")
-    named = not many and not hasattr(target, "write")
-    if named and os.path.exists(target) and os.path.samefile(source, target):
+    named = not hasattr(target, "write")
+    if named:
+        output_format(target)
+    if named and not many and os.path.exists(target) and os.path.samefile(source, target):
         raise InputError(f"'{target}' is the table itself; name another output.")
     found = source if many else find_source(source, options)
     if model.encoder.is_sparse == (many or found.kind != "libsvm"):
