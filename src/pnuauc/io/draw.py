@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -447,46 +446,31 @@ class AllUnlabeled:
 
     def rows(self, n_folds: int, block_size: int) -> SourceRows:
         """A visitor of all unlabelled rows, with their folds."""
-        read = _Blocks(self.read, self.codes, self.keys, self.views, n_folds, block_size)
-        return SourceRows(self.source, read)
+        # not self: what is shipped to where the batches are need not hold the draw
+        given = self.read, self.codes, self.keys, self.views, n_folds, block_size
+        return SourceRows(self.source, functools.partial(_blocks, *given))
 
 
-@dataclass(frozen=True, eq=False)
-class _Blocks:
+def _blocks(
+    read: ReadRows,
+    codes: Callable[[Any], NDArray[np.int8]],
+    keys: RowKeys,
+    views: Iterable[Callable[[Any], Any]],
+    n_folds: int,
+    block_size: int,
+    batch: Batch,
+) -> Iterator[Block]:
     """A batch -> blocks of its unlabelled rows, each of one fold."""
-
-    read: ReadRows
-    codes: Callable[[Any], NDArray[np.int8]]
-    keys: RowKeys
-    views: tuple[Callable[[Any], Any], ...]
-    n_folds: int
-    block_size: int
-
-    def __call__(self, batch: Batch) -> Iterable[Block]:
-        rows = np.flatnonzero(self.codes(batch.table) == UNLABELED)
-        if not len(rows):
-            return
-        X, weight = self.read(batch)
-        folds = fold_of(self.keys.order(batch.table)[rows], self.n_folds)
-        order = np.argsort(folds, kind="stable")
-        index = rows[order]
-        visitor = ArrayRows(
-            X,
-            index,
-            folds[order],
-            None if weight is None else weight[index],
-            block_size=self.block_size,
-        )
-        yield from visitor.map(partial(_viewed, views=self.views))
-
-
-def _viewed(block: Block, views: tuple[Callable[[Any], Any], ...]) -> Block:
-    return replace(block, read=partial(_through, block.read, views)) if views else block
-
-
-def _through(read: Callable[[], Any], views: tuple[Callable[[Any], Any], ...]) -> Any:
-    """The rows of a block through views; a block that was made where it is read stays there."""
-    X = read()
+    rows = np.flatnonzero(codes(batch.table) == UNLABELED)
+    if not len(rows):
+        return
+    X, weight = read(batch)
     for view in views:
         X = view(X)
-    return X
+    folds = fold_of(keys.order(batch.table)[rows], n_folds)
+    order = np.argsort(folds, kind="stable")
+    index = rows[order]
+    weights = None if weight is None else weight[index]
+    yield from ArrayRows(X, index, folds[order], weights, block_size=block_size).map(
+        lambda block: block
+    )

@@ -8,6 +8,7 @@ of 6.2 where 6.2 % was fitted, decimal points where there were decimal commas, a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +30,7 @@ from pnuauc.io.columns import Column
 from pnuauc.io.encode import Cells, Encoding, TableEncoder, n_missing
 from pnuauc.tuning import DIFFERENT
 
-__all__ = ["Comparison", "in_forms_of"]
+__all__ = ["Comparison"]
 
 _FORMS = {
     "": "plain numbers", "clock": "times of the day", "duration": "durations",
@@ -38,7 +39,7 @@ _FORMS = {
 }  # fmt: skip
 
 
-def in_forms_of(encoder: TableEncoder, batch: Any) -> tuple[TableEncoder, dict[str, str]]:
+def _in_forms_of(encoder: TableEncoder, batch: Any) -> tuple[TableEncoder, dict[str, str]]:
     """The encoder that reads text as this file writes it, and a sentence by column read otherwise.
 
     The fitted form stays wherever it reads nearly all cells, unless a decimal comma in another
@@ -98,10 +99,15 @@ def _spelled(form: str) -> str:
 
 
 class Comparison:
-    """Gathers what is strange about the batches of a table, column by column."""
+    """Reads batches, each file in its own way of writing, and gathers what is strange about them.
 
-    def __init__(self) -> None:
-        self.forms: dict[str, str] = {}
+    views : those that the scorer reads
+    """
+
+    def __init__(self, encoder: TableEncoder, views: Sequence[str]) -> None:
+        self.fitted, self.views = encoder, views
+        self._encoder, self._file = encoder, ("", None)
+        self._forms: dict[str, str] = {}
         self._rows = 0
         self._missing: Counter[str] = Counter()
         self._outside: Counter[str] = Counter()
@@ -109,7 +115,20 @@ class Comparison:
         self._odd: Counter[str] = Counter()
         self._shown: dict[str, Any] = {}
 
-    def add(self, encoding: Encoding, cells: Cells) -> None:
+    def read(self, batch: Any, name: str, first: int) -> tuple[Any, dict[str, set[str]]]:
+        """(what the scorer reads, categories never seen)."""
+        if self.fitted.is_sparse:
+            return self.fitted.encode(batch[0], views=self.views), {}
+        if self._file != (name, batch.schema):
+            self._file = (name, batch.schema)
+            self._encoder, told = _in_forms_of(self.fitted, batch)
+            self._forms |= told
+        encoding: Any = self._encoder.encoding_
+        cells = encoding.read(batch, first)
+        self._add(encoding, cells)
+        return encoding.encode(cells, self.views), cells.fresh
+
+    def _add(self, encoding: Encoding, cells: Cells) -> None:
         """Count the cells of a batch."""
         self._rows += cells.batch.num_rows
         for place, column in enumerate(encoding.columns):
@@ -137,15 +156,18 @@ class Comparison:
             self._outside[column.name] += int(outside.sum())
             self._shown.setdefault(f"{column.name} range", float(np.median(values[outside])))
 
-    def found(self, encoding: Encoding) -> dict[str, list[str]]:
+    def found(self) -> dict[str, list[str]]:
         """What is different, in words, by column."""
+        encoding: Any = self.fitted.encoding_
+        if encoding.is_sparse:
+            return {}
         out: dict[str, list[str]] = {}
         limit = DIFFERENT.chance.value / max(len(encoding.columns), 1)
         for place, column in enumerate(encoding.columns):
             name, fitted = column.name, float(encoding.missing[place])
             missing = self._missing[name]
             present = self._rows - missing
-            said = [self.forms[name]] if name in self.forms else []
+            said = [self._forms[name]] if name in self._forms else []
             if _more(missing, self._rows, fitted, limit) or _more(
                 present, self._rows, 1.0 - fitted, limit
             ):

@@ -31,7 +31,7 @@ from pnuauc.io.write import (
     output_format,
     without_formulas,
 )
-from pnuauc.model.compare import Comparison, in_forms_of
+from pnuauc.model.compare import Comparison
 from pnuauc.model.model import TableModel, cell_of, spell_reasons
 
 __all__ = ["OutputChoice", "ScoreSummary", "score_file", "spell_differences"]
@@ -153,7 +153,7 @@ def score_file(
     summary = summary or ScoreSummary()
     summary.kept = summary.kept or tuple(kept)
     before = summary.n_rows
-    reader = _Reader(model)
+    reader = Comparison(model.encoder, model.scorer.views)
     with _opened(target, choice.strict) as (stream, path):
         sink = _Sink(TableWriter(stream, path), choice)
         for batch, name, first in _blocks(_read_ahead(rows.batches()), model):
@@ -177,7 +177,7 @@ def score_file(
                 tell(summary.n_rows)
         if summary.n_rows == before:
             raise InputError(f"'{rows.name}' has a header but no rows.")
-        _compare(reader.different(), summary, rows.name, choice.strict)
+        _compare(reader.found(), summary, rows.name, choice.strict)
         summary.n_written += sink.close()
         summary.n_formulas += sink.n_formulas
     return summary
@@ -269,34 +269,6 @@ def _opened(target: Any, strict: bool) -> Iterator[tuple[Any, Any]]:
         yield target, "scores.csv"
     if hasattr(target, "flush"):
         target.flush()
-
-
-class _Reader:
-    """Batches -> encoded rows, each file in its own way of writing; remembers what is strange."""
-
-    def __init__(self, model: TableModel) -> None:
-        self.model = model
-        self._seen: tuple[str, Any] | None = None
-        self._encoder = model.encoder
-        self._compared = Comparison()
-
-    def read(self, batch: Any, name: str, first: int) -> tuple[Any, dict[str, set[str]]]:
-        """(what the scorer reads, categories never seen)."""
-        views = self.model.scorer.views
-        if self.model.encoder.is_sparse:
-            return self.model.encoder.encode(batch[0], views=views), {}
-        if self._seen != (name, batch.schema):
-            self._seen = (name, batch.schema)
-            self._encoder, told = in_forms_of(self.model.encoder, batch)
-            self._compared.forms |= told
-        encoding: Any = self._encoder.encoding_
-        cells = encoding.read(batch, first)
-        self._compared.add(encoding, cells)
-        return encoding.encode(cells, views), cells.fresh
-
-    def different(self) -> dict[str, list[str]]:
-        encoding: Any = self.model.encoder.encoding_
-        return {} if encoding.is_sparse else self._compared.found(encoding)
 
 
 def spell_differences(different: dict[str, list[str]]) -> str:
