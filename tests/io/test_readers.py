@@ -8,8 +8,6 @@ import io
 import json
 import lzma
 import struct
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
@@ -37,7 +35,6 @@ from tests.typed_tables import (
     FORMATS,
     TABLES,
     TYPES,
-    N,
     fitted,
 )
 
@@ -238,53 +235,6 @@ def test_invalid_text_and_offsets_are_refused(tmp_path):
             with pytest.raises(InputError) as caught:
                 read(tmp_path / name)
             assert "\n" not in str(caught.value)
-
-
-_FUZZ = """
-import sys, numpy as np
-from pnuauc.exceptions import InputError, ReadingWarning
-from pnuauc.io import TableEncoder, read_table
-from pnuauc.io.readers import iter_batches
-data = open(sys.argv[1], "rb").read()
-rng = np.random.default_rng(int(sys.argv[2]))
-path = sys.argv[1] + ".fuzz" + sys.argv[3]
-for _ in range(int(sys.argv[4])):
-    changed = bytearray(data)
-    for where in rng.integers(0, len(data), rng.integers(1, 6)):
-        changed[where] = rng.integers(0, 256)
-    if rng.random() < 0.1:
-        changed = changed[: rng.integers(1, len(data))]
-    open(path, "wb").write(changed)
-    for use in (lambda: TableEncoder().fit_transform(read_table(path)),
-                lambda: [TableEncoder().fit(b) for b in iter_batches(path)]):
-        try:
-            use()
-        except InputError:
-            pass
-print("alive")
-"""
-
-
-@pytest.mark.parametrize("ending", [".arrow", ".parquet"])
-def test_mutated_arrow_files_never_kill_the_process(tmp_path, ending):
-    """In a process of its own, which a wild pointer would end."""
-    table = pa.table(
-        {kind: TYPES[kind] for kind in ("floats with gaps", "free text", "dictionary", "Berlin")}
-        | {"view": pa.array([f"a longer text {k}" for k in range(N)], pa.string_view())}
-    )
-    path = tmp_path / "t"
-    if ending == ".arrow":
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table, max_chunksize=25)
-    else:
-        try:
-            pa.parquet.write_table(table, path)
-        except pa.ArrowNotImplementedError:  # views of text as Parquet: not before pyarrow 19
-            pa.parquet.write_table(table.drop_columns(["view"]), path)
-    command = [sys.executable, "-c", _FUZZ, str(path), "0", ending, "60"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip() == "alive"
 
 
 @pytest.fixture(scope="module")

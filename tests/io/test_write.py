@@ -154,32 +154,6 @@ def ours(folder, number, ending):
     return folder / f".pnuauc-{number:016x}.{ending}"
 
 
-@pytest.fixture
-def pair(tmp_path):
-    """An old file and one that is not there yet."""
-    old, new = tmp_path / "a", tmp_path / "b"
-    old.write_text("old")
-    return old, new
-
-
-def write_both(pair):
-    with written_together(list(pair)) as streams:
-        for stream in streams:
-            stream.write(b"fresh")
-
-
-def failing(monkeypatch, name, error):
-    """Renaming to this name fails."""
-    rename = os.replace
-
-    def replace(source, target):
-        if os.path.basename(target) == name and not str(source).endswith(".old"):
-            raise error
-        rename(source, target)
-
-    monkeypatch.setattr(os, "replace", replace)
-
-
 @pytest.mark.parametrize("head", [b"PAR1 and no more", b"ARROW1 and no more"])
 def test_a_damaged_table_is_not_ours(tmp_path, head):
     for name in ("t.parquet", "t.arrow"):
@@ -456,18 +430,6 @@ def test_ignored_signals_stay_ignored():
     process = start("--version", code=code + ask)
     out, _ = process.communicate(timeout=50)
     assert b"SIG_IGN" in out
-
-
-def test_wrong_options_are_one_sentence(tmp_path):
-    process = start("fit", "--no\x1b[2Jsuch")
-    _, error = process.communicate(timeout=50)
-    assert process.returncode == 2
-    assert b"\x1b" not in error
-    assert len(error.strip().splitlines()) == 1
-    process = start()
-    out, error = process.communicate(timeout=50)
-    assert process.returncode == 2
-    assert b"Usage" in out + error
 
 
 def test_nothing_is_imported_from_the_current_folder(tmp_path):

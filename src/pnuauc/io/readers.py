@@ -103,9 +103,8 @@ class CsvReader(Reader):
         with told(source):
             head = source.head()
             self.encoding = source.encoding(head)
-            text = self._decoded(head)
-            self.delimiter = self._delimiter(text)
-            self._names, self._above = self._header(text, len(head))
+            self.delimiter = self._delimiter(self._decoded(head))
+            self._names, self._above = self._header()
 
     def schema(self) -> Any:
         return pa.schema([(name, pa.string()) for name in self._names])
@@ -120,23 +119,19 @@ class CsvReader(Reader):
             raise InputError(f"The delimiter must be one character, got {delimiter!r}.")
         return delimiter
 
-    def _header(self, text: str, n_read: int) -> tuple[list[str], int]:
+    def _header(self) -> tuple[list[str], int]:
         """(names, lines above them)."""
-        size = HEAD_BYTES
-        while True:
-            rows, starts = self._first_rows(text)
-            place = _header_place(rows, self.source, starts)
-            # a row is whole if something follows it, or if the file ends with it
-            if (place is not None and place + 1 < len(rows)) or n_read < size:
-                break
-            if size >= _MAX_HEADER:
-                raise InputError(f"'{self.source.name}' has no line end: is it a table?")
-            size *= 8
+        for size in (HEAD_BYTES, _MAX_HEADER):
             head = self.source.head(size)
-            text, n_read = self._decoded(head), len(head)
-        if place is None:
-            raise InputError(f"'{self.source.name}' is empty: it has no header and no rows.")
-        return rows[place], starts[place] - 1
+            rows, starts = self._first_rows(self._decoded(head))
+            place = _header_place(rows, self.source, starts)
+            ends = len(head) < size
+            if place is None and ends:
+                raise InputError(f"'{self.source.name}' is empty: it has no header and no rows.")
+            # a row is whole if something follows it, or if the file ends with it
+            if place is not None and (ends or place + 1 < len(rows)):
+                return rows[place], starts[place] - 1
+        raise InputError(f"'{self.source.name}' has no line end: is it a table?")
 
     def _first_rows(self, text: str) -> tuple[list[list[str]], list[int]]:
         """Rows that are not empty, and the line in which each begins, from 1."""
@@ -355,6 +350,9 @@ def _blocks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
         yield block
 
 
+_OBJECT = 'must be one object such as {"a": 1, "b": "x"}.'
+
+
 class JsonReader(_RowReader):
     """One JSON object a line, or one list of objects; columns in the order of their first key."""
 
@@ -370,9 +368,9 @@ class JsonReader(_RowReader):
                 where, items = "line", ((k, self._parsed(k, t)) for k, t in lines if t.strip())
             for k, item in items:
                 if not isinstance(item, dict):
+                    kind = type(item).__name__
                     raise InputError(
-                        f"'{self.source.name}' holds a {type(item).__name__} in {where} {k}; each "
-                        'must be one object such as {"a": 1, "b": "x"}.'
+                        f"'{self.source.name}' holds a {kind} in {where} {k}; each {_OBJECT}"
                     )
                 yield item
 
@@ -382,8 +380,7 @@ class JsonReader(_RowReader):
         except (ValueError, RecursionError) as error:
             reason = getattr(error, "msg", type(error).__name__)
             raise InputError(
-                f"'{self.source.name}' is not JSON in line {line} ({reason}); each line must be "
-                'one object such as {"a": 1, "b": "x"}.'
+                f"'{self.source.name}' is not JSON in line {line} ({reason}); each line {_OBJECT}"
             ) from error
 
     def _lines(self) -> Iterator[tuple[int, str]]:
