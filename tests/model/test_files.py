@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pickle
-import re
 import tracemalloc
 import zipfile
 
@@ -318,34 +317,6 @@ def peak(path):
         return tracemalloc.get_traced_memory()[1], str(caught.value)
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"[" + b"[]," * 2_000_000 + b"[]]", "more than 1,000,000 values"),
-        (b"[" + b"1," * 100_000 + b"1]", "not JSON that pnuauc writes"),
-        (b'{"a":[' + b'"ab",' * 100_000 + b'"ab"]}', "arrays"),
-        (b"[" * 100_000 + b"]" * 100_000, "nested more than 24 deep"),
-        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested more than 24 deep"),
-        (b'"' + b"\\\\" * 100 + b'"' + b"[" * 3000, "nested more than 24 deep"),
-        (b'{"a": ' + b"9" * 100_000 + b"}", "not JSON that pnuauc writes"),
-        (b'{"a": NaN}', "not JSON that pnuauc writes"),
-        (b'{"a": 1e999}', "not JSON that pnuauc writes"),
-        (b'{"a": 1, "a": 2}', "not JSON that pnuauc writes"),
-        (b'{"a": "\\ud800"}', "not JSON that pnuauc writes"),
-        (b'{"a": "\xff"}', "not JSON that pnuauc writes"),
-        (b"", "not JSON that pnuauc writes"),
-        (b" " * (17 * 2**20), "its manifest has .* bytes"),
-    ],
-)
-def test_manifests_are_read_within_bounds(tmp_path, text, message):
-    path = tmp_path / "bomb.pnuauc"
-    path.write_bytes(sealed(text))
-    most, sentence = peak(path)
-    assert re.search(message, sentence)
-    # Python takes some 70 bytes for a short value of 5
-    assert most < 40 * len(text) + 4 * 2**20
 
 
 def test_memory_is_bounded_by_what_the_file_holds(tmp_path, model_bytes):

@@ -20,12 +20,10 @@ from pnuauc.io import (
     TableEncoder,
     TableModel,
 )
-from pnuauc.io.columns import CellError
 from pnuauc.model.model import (
     N_QUANTILES,
     LinearScorer,
     cell_text,
-    kernels_of,
     read_scorer,
     scorer_of,
     spell_reasons,
@@ -183,24 +181,6 @@ def test_quantiles_are_thousandths(fitted):
     shares = np.arange(1001) / 1000
     assert len(model.quantiles) == N_QUANTILES == 1001
     np.testing.assert_allclose(model.quantiles, np.quantile(X.sum(axis=1) - 0.5, shares))
-
-
-def test_views_stand_side_by_side(fitted):
-    """Dates feed four columns of each view; groups count through both."""
-    model, table, X = fitted
-    encoder = model.encoder
-    both = encoder.views_of(table, ("kernels", "trees"))
-    np.testing.assert_array_equal(both[:, :8], X)
-    np.testing.assert_array_equal(both[:, 8:], encoder.transform(table, "trees"))
-    np.testing.assert_array_equal(kernels_of(both, encoder), X)
-    groups = encoder.groups("kernels", "trees")
-    assert groups == {**{f"c{j}": [j, 8 + j] for j in range(4)},
-                      "d": [4, 5, 6, 7, 12, 13, 14, 15]}  # fmt: skip
-    part = encoder.encode(table.slice(5, 7), 5, ("kernels", "trees"))
-    np.testing.assert_array_equal(part, both[5:12])
-    bad = table.slice(0, 1).set_column(0, "c0", [["oops"]])
-    with pytest.raises(CellError, match=r"'oops' in row 1\)"):
-        encoder.encode(bad)
 
 
 def test_probabilities_are_those_of_the_scorer(fitted):

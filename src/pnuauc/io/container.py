@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from pnuauc._utils.show import exact_json
 from pnuauc._utils.stored import refuse
 
-__all__ = ["FORMAT_VERSION", "MAX_FILE", "MAX_MANIFEST", "read_container", "write_container"]
+__all__ = ["FORMAT_VERSION", "read_container", "write_container"]
 
 MAGIC = b"\x8fPNUAUC\n"
 FORMAT_VERSION = 2

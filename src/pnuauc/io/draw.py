@@ -29,11 +29,9 @@ from pnuauc.io.sources import Batch, Source, SourceRows
 from pnuauc.labels import UNLABELED
 
 __all__ = [
-    "OFTEN",
     "AllUnlabeled",
     "Drawn",
     "Encoded",
-    "KeyCounts",
     "RowKeys",
     "draw_rows",
     "table_keys",

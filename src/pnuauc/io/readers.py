@@ -35,10 +35,7 @@ from pnuauc.io.frames import array_of, as_table, check_names, joint_type, plain_
 
 __all__ = [
     "BATCH_ROWS",
-    "MAX_FEATURES",
-    "LibsvmReader",
     "ReadOptions",
-    "Reader",
     "as_table",
     "column_names",
     "detect_format",

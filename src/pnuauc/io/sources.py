@@ -29,7 +29,6 @@ __all__ = [
     "MemorySource",
     "Source",
     "SourceRows",
-    "find_files",
     "is_source",
 ]
 

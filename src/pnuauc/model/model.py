@@ -29,7 +29,6 @@ __all__ = [
     "SCORERS",
     "LinearScorer",
     "SeenRows",
-    "StoredScorer",
     "TableModel",
     "cell_of",
     "cell_text",
