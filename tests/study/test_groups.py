@@ -111,7 +111,7 @@ def test_groups_are_kept_together_in_memory_only(monkeypatch):
     table, roles = panel(1), ColumnRoles("label", ids=("customer",))
     assert study_rows(table, roles, "all", 0).grouping == ("customer",)
     monkeypatch.setattr("pnuauc.study.rows.SAMPLE_ROWS", 500)
-    with pytest.raises(InputError, match="The id names several rows"):
+    with pytest.raises(InputError, match="The id names several rows, which are a group"):
         study_rows(table, roles, "all", 0)
     with pytest.raises(InputError, match="Groups need the rows in memory"):
         study_rows(table, ColumnRoles("label", groups=("customer",)), "all", 0)

@@ -471,10 +471,11 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     check_enough(counts, columns.label)
     left_out = (columns.label, *columns.apart, *columns.drop)
     features = [name for name in source.schema.names if name not in left_out]
-    spare = [n for n in (*columns.apart, *columns.drop) if not _is_nested(source.schema, n)]
-    elsewhere = max_unlabeled == "all" and counts.n_unlabeled > at_most
-    if columns.grouping and elsewhere:
-        raise InputError("Groups need the rows in memory; draw a number of unlabelled rows.")
+    spare = [
+        name
+        for name in (*columns.apart, *columns.drop)
+        if not pa.types.is_nested(source.schema.field(name).type)
+    ]
     named = columns.grouping[:1] or columns.ids  # of a group all rows are drawn, or none
     keys = RowKeys(tuple(sorted(named or features)), seed, bool(named))
     kept = [n for n in source.schema.names if n in {*features, *spare, columns.label}]
@@ -490,14 +491,19 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         numbering = [name for name in features if spans.get(name) == whole]
         notes += [f"Column '{name}' {NUMBERS_ROWS}" for name in numbering]
         notes.append(_draw_note(roles.n_unlabeled, counts.n_unlabeled, max_unlabeled))
-    grouping = columns.grouping
-    if columns.ids and columns.groups == () and _repeat(drawn, columns.ids):
-        if elsewhere:
-            raise InputError(
-                "The id names several rows, which are taken as a group, and groups need the rows "
-                "in memory: draw a number of unlabelled rows, or name no groups ('none')."
-            )
-        grouping = columns.ids
+    grouping, groups = columns.grouping, None
+    if grouping:
+        groups = groups_of(drawn.table, grouping)
+    elif columns.ids and columns.groups == ():
+        own = groups_of(drawn.table, (columns.ids,))
+        if (np.bincount(own)[own[drawn.codes != UNLABELED]] > 1).any():
+            grouping, groups = columns.ids, own
+    if groups is not None and max_unlabeled == "all" and is_draw:
+        named_twice = "" if columns.grouping else "The id names several rows, which are a group: "
+        raise InputError(
+            f"{named_twice}Groups need the rows in memory; draw a number of unlabelled rows, or "
+            "name no groups ('none')."
+        )
     weights = None
     if columns.propensity is not None:
         cells = drawn.table.column(columns.propensity)
@@ -511,25 +517,13 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         counts,
         tuple(notes),
         Origin(source, labels, keys, drawn.key[roles.unlabeled]) if is_draw else None,
-        groups_of(drawn.table, columns.grouping or (grouping,)) if grouping else None,
+        groups,
         grouping,
         None if columns.time is None else _times(drawn.table.column(columns.time), columns.time),
         weights,
         drawn.table.select(spare),
         tuple(numbering),
     )
-
-
-def _is_nested(schema: Any, name: str) -> bool:
-    return bool(pa.types.is_nested(schema.field(name).type))
-
-
-def _repeat(drawn: Drawn, ids: Sequence[str]) -> bool:
-    """Whether an id names several rows, some of them labelled."""
-    keys = table_keys(drawn.table, ids)
-    _, number, sizes = np.unique(keys, return_inverse=True, return_counts=True)
-    labeled = (drawn.codes != UNLABELED) & filled_cells(drawn.table, ids)
-    return bool((sizes[number.ravel()][labeled] > 1).any())
 
 
 def filled_cells(table: Any, names: Sequence[str]) -> Mask:
