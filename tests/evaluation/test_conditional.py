@@ -17,7 +17,6 @@ from pnuauc.evaluation.conditional import (
     role_extremes,
 )
 from pnuauc.exceptions import PriorRefutedError
-from pnuauc.labels import Roles
 from pnuauc.metrics import (
     ScoreCounts,
     auc_estimate,
@@ -88,21 +87,6 @@ def drawn(sizes, seed=0, prior=0.3):
     y, scores, _ = gaussian_scores(seed, sizes, prior, 1.0, digits=1)
     ends = np.cumsum(sizes)[:-1]
     return y, scores, np.split(scores, ends)
-
-
-def test_an_estimate_under_a_prior_that_may_be_one():
-    """PU at the shares below 1: its mean over what is left of them."""
-    y, scores, _ = drawn((30, 0, 200), prior=0.25)
-    y = Roles(np.where(np.isnan(y), -1, 1).astype(np.int8))
-    prior = ClassPrior.from_posterior([0.2, 0.3, 1.0], [1.0, 1.0, 2.0])
-    found = auc_estimate(y, scores, prior, "pu")
-    without = auc_estimate(y, scores, ClassPrior.from_posterior([0.2, 0.3], [1.0, 1.0]), "pu")
-    assert (found.value, found.low, found.high) == pytest.approx(
-        (without.value, without.low, without.high)
-    )
-    assert found.unbiased == pytest.approx(
-        conditional(moments_of(ScoreCounts.from_rows(y, scores)), prior.value, np.eye(3)[1])[0]
-    )
 
 
 @pytest.mark.parametrize("method", ["pu", "nu", "combined"])

@@ -21,7 +21,6 @@ from pnuauc.evaluation.estimate import (
     unbiased_auc,
     weigh,
 )
-from pnuauc.evaluation.sensitivity import sensitivity_from_counts
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError, PriorRefutedError
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import (
@@ -97,19 +96,6 @@ def test_an_unsure_prior_at_an_end_has_no_unbiased_estimate():
         assert 0 <= found.low <= found.value <= found.high <= 1
     other = auc_estimate(Y, SCORES, ClassPrior(0.0, 0.0, 0.1, 0.95, 0.05, "estimated"), "pu")
     assert other.unbiased == pytest.approx(auc_estimate(Y, SCORES, 0.0, "pu").unbiased)
-
-
-def test_defaults_of_what_takes_counts_are_those_of_what_takes_rows():
-    counts = ScoreCounts.from_rows(Y, SCORES)
-    for prior, method in ((0.3, "pu"), ((0.2, 0.4), "pu"), ((0.2, 0.4), "combined")):
-        plain = auc_estimate(Y, SCORES, prior, method, 0.95, prior_level=0.95, variance_factor=1.0)
-        assert auc_from_counts(counts, prior, method).to_dict() == plain.to_dict()
-    curve = sensitivity_from_counts(counts, [0.1, 0.4], "pu").to_dict()
-    assert (curve["priors"], curve["level"], curve["method"]) == ([0.1, 0.4], 0.95, "pu")
-    for k, prior in enumerate(curve["priors"]):
-        one = auc_estimate(Y, SCORES, prior, "pu", 0.95, variance_factor=1.0)
-        for name in ("value", "std_error", "low", "high"):
-            assert curve[name][k] == getattr(one, name)
 
 
 def drawn(sizes, seed=0, prior=0.3):
@@ -305,23 +291,6 @@ def test_a_small_prior_error_adds_what_the_derivative_says():
     assert unsure.high - unsure.low > known.high - known.low
 
 
-def test_limits_under_an_uncertain_prior_are_those_of_the_mixture():
-    """Half of the prior's mass at each of two values: the limits are quantiles of the average of
-    the two confidence distributions, and lie between the limits of the one and the other."""
-    y, scores = make(2, 50, 0, 2000)
-    rows = ~np.isnan(y) | (y != 0)
-    two = ClassPrior.from_posterior([0.05, 0.4], [0.5, 0.5], source="test")
-    mixed = auc_estimate(y[rows], scores[rows], two, "pu")
-    ends = [auc_estimate(y[rows], scores[rows], t, "pu") for t in (0.05, 0.4)]
-    assert ends[0].low <= mixed.low <= ends[1].low
-    assert ends[0].high <= mixed.high <= ends[1].high
-    assert mixed.value == pytest.approx(np.mean([e.value for e in ends]), abs=1e-6)
-    tails = [
-        auc_estimate(y[rows], scores[rows], t, "pu", level=0.9).low for t in (0.05, 0.4)
-    ]  # below the 90% limit of the lower part lie 5% of it: 2.5% of the mixture
-    assert mixed.low == pytest.approx(tails[0], abs=0.006)
-
-
 def test_a_prior_that_may_be_zero_is_not_clamped():
     """A prior of 0 to 12% once gave PU .98, NU 1e-5 and a standard error of .011 where PN's was
     .024, and NU an AUC of 36. NU is left out now, and nothing leaves [0, 1]."""
@@ -371,17 +340,6 @@ def test_auto_says_what_it_chose():
     assert "method='nu'" in repr(result)
 
 
-def test_it_says_when_unlabelled_rows_help_little():
-    y, scores = make(0, 20, 80, 1000, prior=0.1)
-    little = auc_estimate(y, scores, 0.1, "combined")
-    much = auc_estimate(*make(0, 80, 20, 1000, prior=0.1), prior=0.1)
-    assert any("help little" in note for note in little.notes)
-    assert any("cut the width of the interval to 0." in note for note in much.notes)
-    alone = auc_estimate(y, scores, 0.1)
-    assert alone.method == "pn"
-    assert any("left out" in note for note in alone.notes)
-
-
 def test_perfect_separation_has_an_honest_interval():
     result = auc_estimate([1] * 10 + [0] * 5, range(15, 0, -1))
     assert (result.value, result.std_error, result.high) == (1.0, 0.0, 1.0)
@@ -424,22 +382,6 @@ def test_coverage_near_one(n, tail):
         result = auc_estimate(y, scores)
         hits += result.low <= truth <= result.high
     assert hits / 600 >= (0.87 if tail == "heavy" and n == (10, 10) else 0.90)
-
-
-@pytest.mark.parametrize("n_p", [3, 10, 50])
-@pytest.mark.parametrize("shift", [-6.0, 0.0, 1.5, 6.0])
-def test_an_almost_known_prior_is_as_good_as_a_known_one(n_p, shift):
-    """Also with every pair won, where an interval once was wider under a prior less sure."""
-    rng = np.random.default_rng(n_p)
-    y = np.repeat([1.0, np.nan], [n_p, 400])
-    scores = np.concatenate([rng.normal(shift, 1, n_p), rng.normal(size=400)])
-    scores[n_p : n_p + 40] += shift  # a tenth of the unlabelled rows are positive
-    known = auc_estimate(y, scores, 0.1, "pu")
-    nearly = auc_estimate(y, scores, ClassPrior(0.1, 0.099, 0.101, 0.95, 5e-4, "estimated"), "pu")
-    assert nearly.low == pytest.approx(known.low, abs=0.003)
-    assert nearly.high == pytest.approx(known.high, abs=0.003)
-    unsure = auc_estimate(y, scores, ClassPrior(0.1, 0.05, 0.15, 0.95, 0.025, "estimated"), "pu")
-    assert unsure.high - unsure.low >= known.high - known.low - 0.003
 
 
 def test_a_variance_factor_widens():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import numpy as np
@@ -14,8 +13,6 @@ from sklearn.metrics import roc_curve
 
 from pnuauc import ClassPrior, compare_auc
 from pnuauc.evaluation.roc import (
-    mover_difference,
-    mover_ratio,
     wilson,
 )
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
@@ -156,47 +153,6 @@ def test_an_interval_of_the_prior_has_the_level_that_is_said(ask):
 Z = stats.norm.ppf(0.975)
 
 
-def test_limits_of_a_difference_and_of_a_ratio_agree_with_each_other():
-    """MOVER: r is a limit of x / y where zero is one of x - r y."""
-    x, y = (0.6, 0.45, 0.8), (0.3, 0.25, 0.38)
-    low, high = mover_difference(x, y)
-    assert low == pytest.approx(0.3 - np.hypot(0.15, 0.08))
-    assert high == pytest.approx(0.3 + np.hypot(0.2, 0.05))
-    below, above = mover_ratio(x, y)
-    assert below < 2 < above
-    for end, place in ((below, 0), (above, 1)):
-        scaled = tuple(end * v for v in y)
-        assert mover_difference(x, scaled)[place] == pytest.approx(0.0, abs=1e-12)
-    assert mover_ratio((0.5, 0.2, 0.9), (0.1, 0.0, 0.3)) == (0.0, np.inf)
-    assert mover_ratio((0.0, 0.0, 0.1), (0.5, 0.4, 0.6))[0] == 0.0
-
-
-@pytest.mark.parametrize("k", [1, 7, 50])
-def test_the_top_k_are_k_rows(k):
-    rng = np.random.default_rng(0)
-    p, u = rng.normal(1, 1, 30), rng.normal(0, 1, 50)
-    y = [1] * 30 + [None] * 50
-    found = threshold_estimate(y, np.r_[p, u], 0.2, k=k)
-    cut = np.sort(u)[::-1][k - 1]
-    assert (found.threshold, found.n_flagged) == (cut, k)
-    assert found.recall.value == pytest.approx(np.mean(p >= cut))
-    assert found.lift.value == pytest.approx(np.mean(p >= cut) / (k / 50))
-
-
-@pytest.mark.parametrize(
-    ("p", "u", "rate"),
-    [([0, 0, 5, 5], [5] * 10, 1.0), ([9, 9, 9], [9, *[0] * 9], 0.0), ([5, 0], [5, 0], 0.5)],
-)
-def test_a_false_positive_rate_lies_between_nothing_and_all(p, u, rate):
-    """(1 - .25) / .5 is 1.5, (.1 - .5) / .5 is -.8: both are moved inside, as are the limits."""
-    y = [1] * len(p) + [None] * len(u)
-    found = threshold_estimate(y, [*p, *u], 0.5, threshold=5.0).false_positive_rate
-    assert found.value == rate
-    assert 0.0 <= found.low <= found.value <= found.high <= 1.0
-    assert (found.high == 1.0) is (rate > 0)
-    assert (found.low == 0.0) is (rate < 1)
-
-
 def make(seed, n_p=60, n_u=2000, prior=0.2, digits=None):
     return gaussian_scores(seed, (n_p, 0, n_u), prior, 1.5, digits)
 
@@ -285,15 +241,6 @@ def test_top_k_counts_hidden_positives():
         found.append((result.expected_positives.value, really))
     estimated, really = np.mean(found, axis=0)
     assert estimated == pytest.approx(really, rel=0.03)
-
-
-def test_results_become_json():
-    y, scores, _ = make(0)
-    roc = json.loads(json.dumps(roc_curve_estimate(y, scores, 0.2).to_dict(), allow_nan=False))
-    assert roc["thresholds"][0] is None
-    assert roc["auc"]["method"] == "pu"
-    at = threshold_estimate(y, scores, 0.2, k=100)
-    assert json.loads(json.dumps(at.to_dict()))["recall"]["value"] == at.recall.value
 
 
 def test_ties_at_k_are_all_flagged():

@@ -19,7 +19,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import (
-    GridSearchCV,
     KFold,
     StratifiedKFold,
     TimeSeriesSplit,
@@ -80,20 +79,6 @@ def draw(seed=0, sizes=(20, 40, 300), prior=0.2, d=3, distance=1.0):
     return rows(hidden), y, rows(truth), truth
 
 
-def test_search_without_scoring_tunes_for_auc():
-    X, y, *_ = draw(sizes=(20, 30, 100))
-    y = np.where(y == -1, np.nan, y)
-    folds = RoleStratifiedKFold(3)
-    model = AUCClassifier(prior=0.2, random_state=0, n_centers=30)
-    search = GridSearchCV(model, {"alpha": [0.01, 1.0]}, cv=folds).fit(X, y)
-    scorer = make_auc_scorer(prior=0.2)
-    told = GridSearchCV(model, {"alpha": [0.01, 1.0]}, cv=folds, scoring=scorer).fit(X, y)
-    np.testing.assert_allclose(
-        search.cv_results_["mean_test_score"], told.cv_results_["mean_test_score"]
-    )
-    assert len(cross_val_score(model, X, y, cv=folds)) == 3
-
-
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_folds_need_as_many_rows_of_every_role(n):
     y = [1] * n + [0] * 20 + [None] * 30
@@ -150,20 +135,6 @@ def test_a_scorer_is_the_unbiased_estimate(y, prior, method, same):
     value = None if prior is None else np.mean(prior)
     expected = auc_estimate(y, SCORES, value, same, **codes)
     assert found == pytest.approx(expected.unbiased)
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_folds_by_role_are_scikit_learns_folds_of_the_roles(shuffle):
-    options = {"shuffle": shuffle, "random_state": 3 if shuffle else None}
-    ours = list(RoleStratifiedKFold(4, **options).split(SCORES, Y))
-    codes = np.nan_to_num(Y, nan=-1).astype(int)
-    theirs = list(StratifiedKFold(4, **options).split(SCORES, codes))
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(a[1], b[1])
-    one = [list(RoleStratifiedKFold(2, shuffle=True, random_state=s).split(SCORES, Y, SCORES))
-           for s in (0, 0, 1)]  # fmt: skip
-    np.testing.assert_array_equal(one[0][0][1], one[1][0][1])
-    assert not np.array_equal(one[0][0][1], one[2][0][1])
 
 
 @pytest.mark.parametrize("proba", [False, True])
@@ -244,23 +215,6 @@ def test_scorer_finds_the_positive_class_whatever_the_codes():
     blind = DummyClassifier().fit(X, np.resize([0, 2, 3], len(y)))
     with pytest.raises(ValueError, match="without the positive label"):
         make_auc_scorer(method="pn")(blind, X, y)
-
-
-def test_cross_val_score_on_pnu_data_estimates_the_hidden_auc():
-    X, y, truth = pu_data(3, 300, 3000)
-    y = np.where((truth == 0) & (np.arange(len(y)) % 10 == 0), 2, y)  # 2 marks known negatives
-    codes = {"negative_label": 2, "unlabeled_label": 0}
-    prior = truth[y == 0].mean()
-
-    class Fixed(Scores):
-        def decision_function(self, X):
-            return X.sum(axis=1)
-
-    estimate = cross_val_score(
-        Fixed(), X, y, cv=RoleStratifiedKFold(**codes), scoring=make_auc_scorer(prior, **codes)
-    ).mean()
-    hidden = auc_estimate(truth, X.sum(axis=1)).value
-    assert estimate == pytest.approx(hidden, abs=0.03)
 
 
 @given(st.integers(2, 6), st.integers(0, 20), st.integers(6, 20), st.integers(6, 60), st.booleans())

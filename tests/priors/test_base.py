@@ -24,7 +24,7 @@ from pnuauc.priors import (
     prior_in_population,
     prior_in_unlabeled,
 )
-from pnuauc.priors.base import prior_in_rows, read_belief, take
+from pnuauc.priors.base import prior_in_rows, read_belief
 from pnuauc.priors.resolve import resolve_prior
 from pnuauc.study import (
     find_prior,
@@ -207,15 +207,6 @@ def test_negatives_and_unlabeled_mirror_positives_and_unlabeled(name: str) -> No
     # of another sample of the posterior
     assert n.prior_ == pytest.approx(1 - p.prior_, abs=0.02)
     assert n.interval_ == pytest.approx((1 - p.interval_[1], 1 - p.interval_[0]), abs=0.04)
-
-
-def test_at_most_so_many_rows_in_their_order():
-    X = np.arange(50)[:, None]
-    assert take(X, None, np.random.RandomState(0)) is X
-    assert take(X, 50, np.random.RandomState(0)) is X
-    some = take(X, 49, np.random.RandomState(0)).ravel()
-    assert len(set(some)) == 49
-    assert (np.diff(some) > 0).all()
 
 
 FLAT = Beta(1, 1)

@@ -139,11 +139,15 @@ class Posterior:
 
     def probability_interval(self, places: ArrayLike, level: float = 0.9) -> Floats:
         """Equal-tailed limits of pi at each place, shape (n, 2)."""
-        tail = (1.0 - level) / 2.0
-        limits = np.array([_quantiles(c, self.weights, (tail, 1.0 - tail)) for c in self.curves.T])
-        limits = np.maximum.accumulate(limits, axis=0)
         z = _z_of(places)
-        return np.column_stack([np.interp(z, _Z, limits[:, j]) for j in (0, 1)])
+        limits = np.maximum.accumulate(self._limits(self.curves, level), axis=1)
+        return np.column_stack([np.interp(z, _Z, ends) for ends in limits])
+
+    def _limits(self, values: Floats, level: float) -> Floats:
+        """Equal-tailed limits of every column of (m, k), shape (2, k)."""
+        tail = (1.0 - level) / 2.0
+        found = [_quantiles(column, self.weights, (tail, 1.0 - tail)) for column in values.T]
+        return np.array(found).T
 
     def auc(self, level: float = 0.95) -> Expected:
         """Integral over u > v of [pi(u) / t] [(1 - pi(v)) / (1 - t)] du dv; the median.
@@ -175,9 +179,7 @@ class Posterior:
                 for f, t in zip(*above, strict=True)
             ]
         )
-        tail = (1.0 - level) / 2.0
-        bands = [_quantiles(column, self.weights, (tail, 1.0 - tail)) for column in rates.T]
-        low, high = np.array(bands).T
+        low, high = self._limits(rates, level)
         mean = self.weights @ rates
         # the mean of a skewed posterior may lie outside its equal-tailed interval
         low, high = np.minimum(low, mean), np.maximum(high, mean)
@@ -333,7 +335,7 @@ def place_scores(
         lead = _sample(replace(model, rank=_log_rank(places)), seed, _DRAWS // 2)[3] - evidence
         picked = float(special.expit(lead + np.log(odds)))
     curves, shares, placed = model.curves(drawn)
-    misfit = _misfit(np.maximum.accumulate(mass @ placed), float(mass @ shares), places, worth)
+    misfit = _misfit(np.maximum.accumulate(mass @ placed), places, worth)
     if n_unlabeled and prior is None:
         shares = _realized(curves, shares, n_unlabeled, chance, mass)
     return Posterior(np.maximum.accumulate(curves, axis=1), shares, mass, misfit, picked)
@@ -514,7 +516,7 @@ def _share_map(prior: ClassPrior | None, belief: tuple[float, float]) -> Any:
     return lambda x: np.interp(x, below, values)
 
 
-def _misfit(mean: Floats, share: float, places: list[Floats], worth: list[Floats]) -> float:
+def _misfit(mean: Floats, places: list[Floats], worth: list[Floats]) -> float:
     """p-value that the labelled places come from the densities of the mean curve, the smallest."""
     found = [1.0]
     for curve, part, weight in zip((mean, 1.0 - mean), places, worth, strict=True):

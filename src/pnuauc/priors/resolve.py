@@ -7,8 +7,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from pnuauc._utils.extras import warn
-from pnuauc.exceptions import MissingRoleError, PnuaucWarning, PriorNotIdentifiedError
+from pnuauc.exceptions import MissingRoleError
 from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior, read_prior
 from pnuauc.priors.base import BasePrior
@@ -76,22 +75,14 @@ def resolve_prior(
         # drawn afresh from an int, so that nothing else that is drawn from it changes
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         estimator.set_params(random_state=seed)
+    asked = parameters.get("on_unidentified")
     if not isinstance(estimator, BasePrior):
         estimator.fit(X, roles.as_float())
+    elif asked == "raise" and roles.setting == "PNU":
+        estimator.set_params(on_unidentified="warn").fit(X, roles, groups)
+        estimator.set_params(on_unidentified=asked)
     else:
-        _fit(estimator, X, roles, groups)
+        estimator.fit(X, roles, groups)
     known = read_prior(estimator)
     assert known is not None
     return known, estimator
-
-
-def _fit(estimator: BasePrior, X: Any, roles: Roles, groups: Any) -> None:
-    asked = estimator.on_unidentified
-    estimator.set_params(on_unidentified="ignore").fit(X, roles, groups)
-    estimator.set_params(on_unidentified=asked)
-    doubt = estimator.estimate_.doubt
-    if doubt is None or asked == "ignore":
-        return
-    if asked == "raise" and roles.setting != "PNU":
-        raise PriorNotIdentifiedError(doubt, about="prior")
-    warn(doubt, PnuaucWarning)
