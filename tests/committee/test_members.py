@@ -7,7 +7,7 @@ from pnuauc.committee.members import Situation
 
 
 def test_somebody_always_sits():
-    for roles in [(2, 2, 0), (5, 45, 1000), (2, 0, 10), (0, 2, 10), (5000, 5000, 0)]:
+    for roles in [(2, 2), (5, 45), (2, 0), (0, 2), (5000, 5000)]:
         for is_sparse in (False, True):
             situation = Situation(*roles, 1, is_sparse)
             assert any(member.why(situation) for member in MEMBERS.values())

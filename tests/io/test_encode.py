@@ -18,12 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
-from pnuauc import AUCClassifier, AUCClassifierCV
+from pnuauc import AUCClassifier
 from pnuauc.core.basis import IdentityBasis
 from pnuauc.exceptions import InputError
 from pnuauc.io import (
@@ -95,28 +94,6 @@ def test_how_cells_are_written(cells, kind, values, note):
     trees = encoder.transform(table, view="trees")[:, encoder.groups("trees")["c"]]
     np.testing.assert_allclose(trees[:, 0], values, rtol=1e-12)
     assert (note in notes) if note else "'c'" not in notes
-
-
-@pytest.mark.parametrize(
-    ("cells", "first"),
-    [
-        (["31/01/2024", "05/02/2024"], "2024-02-05"),
-        (["01/31/2024", "02/05/2024"], "2024-02-05"),
-        (["31.01.2024", "05.02.2024"], "2024-02-05"),
-        (["01.02.2024", "05.02.2024"], "2024-02-05"),
-        (["31-Jan-2024", "5-Feb-2024"], "2024-02-05"),
-        (["January 31, 2024", "Feb 5, 2024"], "2024-02-05"),
-        (["2024/01/31", "2024/02/05"], "2024-02-05"),
-        (["20 Jan 2024 10:00 PM", "5 Feb 2024 12:00 AM"], "2024-02-05"),
-        (["2024-01-31T05:00:00Z", "2024-02-05T02:00:00+02:00"], "2024-02-05"),
-        (["31/01/24", "05/02/24"], "2024-02-05"),
-    ],
-)
-def test_dates_in_many_clothes(cells, first):
-    column, _, encoder, table = kinds_of(cells)
-    assert column.kind == "date"
-    days = encoder.transform(table, view="trees")[1, encoder.groups("trees")["c"][0]]
-    assert days == np.datetime64(first).astype(int)
 
 
 def test_whether_day_or_month_comes_first_is_asked():
@@ -291,12 +268,6 @@ def stored():
     )  # fmt: skip
     encoder = TableEncoder().fit(table)
     return encoder.spec(), encoder.arrays(), table
-
-
-def test_the_last_places_that_may_be_flagged(stored):
-    spec, arrays, _ = stored
-    made = TableEncoder.from_spec(spec, {**arrays, "flagged": np.array([0, 3])}).encoding_
-    assert made.flagged.tolist() == [0, 3]
 
 
 @pytest.mark.parametrize(
@@ -560,20 +531,6 @@ def test_what_is_left_out_is_told():
     assert [c.name for c in encoder.columns_] == ["good", "mixed"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"size": ["abc"] * 300}, "holds text .'abc' in row 1. where the model needs numbers"),
-        ({"size": [np.inf] * 300}, "infinite value .row 1."),
-        ({"when": ["no date"] * 300}, "needs dates"),
-    ],
-)
-def test_cells_of_the_wrong_kind(frame, changed, message):
-    encoder = TableEncoder().fit(frame)
-    with pytest.raises(InputError, match=message):
-        encoder.transform(frame.assign(**changed))
-
-
 def test_cells_of_another_type_but_the_same_meaning(frame):
     encoder = TableEncoder().fit(frame)
     as_text = frame.assign(
@@ -615,13 +572,6 @@ def test_codes_can_be_categories(frame):
     # 200 and 200.0 are one category
     X = encoder.transform(frame.assign(code=frame.code.astype(float)))
     np.testing.assert_array_equal(X, encoder.transform(frame))
-
-
-def test_in_a_pipeline_and_cloned(frame):
-    y = np.where(np.arange(300) < 60, (frame["size"].fillna(0) > 5), np.nan)
-    model = make_pipeline(TableEncoder(), AUCClassifierCV(prior=0.4, n_centers=10, random_state=0))
-    scores = clone(model).fit(frame, y).decision_function(frame)
-    assert scores.shape == (300,)
 
 
 @settings(max_examples=60, deadline=None)
@@ -770,33 +720,3 @@ def test_rare_categories_are_not_new():
     assert encoder.encoding_.read(table).fresh == {}
     later = pa.table({"w": ["a", "r", "s"], "x": [0.0] * 3})
     assert encoder.encoding_.read(later).fresh == {"w": {"s"}}
-
-
-class Ranker_io_stored:
-    """The sum of the encoded columns, less 1/2."""
-
-    threshold_ = 0.5
-
-    def __init__(self, width):
-        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.ones(width)
-
-
-@pytest.fixture
-def fitted_io_stored():
-    columns = {f"c{j}": RNG_io_stored.normal(size=60) for j in range(4)}
-    columns["d"] = [
-        dt.date(2024, 1, 1) + dt.timedelta(days=int(k)) for k in RNG_io_stored.integers(0, 99, 60)
-    ]
-    table = pa.table(columns)
-    encoder = TableEncoder().fit(table)
-    X = encoder.transform(table)
-    return TableModel.from_fitted(encoder, Ranker_io_stored(X.shape[1]), X, {}), table, X
-
-
-def test_a_model_shows_what_its_card_says(fitted_io_stored):
-    model, _, _ = fitted_io_stored
-    shown = model._repr_html_()
-    assert all(word in shown for word in ("c0", "c3", "LinearScorer", "0.5"))
-    model.card = {"auc": {"value": 0.75}, "label": "y", "created": "today"}
-    shown = model._repr_html_()
-    assert all(word in shown for word in ("0.75", ">y<", "today"))

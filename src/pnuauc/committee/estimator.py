@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -20,14 +20,8 @@ from pnuauc._utils.arrays import ALL_EQUAL, Floats, Indices
 from pnuauc._utils.progress import progress_bar
 from pnuauc._utils.threads import one_thread_for_few
 from pnuauc.committee.held_out import cross_scores, weigh, weigh_apart
-from pnuauc.committee.members import (
-    MEMBERS,
-    Member,
-    Situation,
-    Training,
-    fit_rivals,
-)
-from pnuauc.committee.models import Committee, Part, Seat, score_parts
+from pnuauc.committee.members import MEMBERS, Member, Parts, Situation, Training, fit_rivals
+from pnuauc.committee.models import Committee, Seat, score_parts
 from pnuauc.committee.own import Own
 from pnuauc.committee.reasons import Reason, find_reasons, name_words
 from pnuauc.committee.views import DenseView, Look, fit_view
@@ -50,8 +44,6 @@ __all__ = [
     "RivalReport",
     "TopPositives",
 ]
-
-Parts: TypeAlias = tuple[Part, ...]
 
 #: Rows from which the views and the spread of scores are taken; more would change nothing.
 _VIEW_ROWS, _SPREAD_ROWS = 100_000, 20_000
@@ -108,14 +100,6 @@ class RivalReport:
     name: str
     auc: float
     difference: Difference
-
-
-def situation_of(X: Any, roles: Roles, n_latent: int = 0) -> Situation:
-    """What there is to learn from; ``n_latent`` columns are components of text and vectors."""
-    is_sparse = sparse.issparse(X)
-    non_negative = bool(is_sparse and (not X.nnz or X.data.min() >= 0))
-    counts = (roles.n_positive, roles.n_negative, roles.n_unlabeled)
-    return Situation(*counts, X.shape[1] - n_latent, is_sparse, n_latent, non_negative)
 
 
 def some_rows(rows: Indices, at_most: int, rng: np.random.RandomState) -> Indices:
@@ -307,7 +291,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         rng: np.random.RandomState,
         elsewhere: RowsElsewhere | None,
     ) -> AutoAUCClassifier:
-        situation = situation_of(X, roles, self._layout[1])
+        situation = Situation.of(X, roles, self._layout[1])
         chosen = self._chosen(situation)
         if not self.cv and not situation.many:  # no held-out rows to try a member on
             chosen = [(m, why) for m, why in chosen if not m.on_trial]
@@ -404,9 +388,9 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
                 name, own = item if isinstance(item, tuple) else (type(item).__name__, item)
                 while name in asked:
                     name += "'"
-                asked[name] = Own(name, own, on_trial=self.cv > 0)
+                asked[name] = Own(name, estimator=own, on_trial=self.cv > 0)
         names = [*(n for n in MEMBERS if n in asked), *(n for n in asked if n not in MEMBERS)]
-        found = [(asked[name], asked[name].suited(situation)) for name in names]
+        found = [(asked[name], asked[name].why(situation)) for name in names]
         chosen = [(member, why) for member, why in found if why is not None]
         if not chosen:
             raise ValueError(f"None of the members {', '.join(names)} suits this table.")
@@ -457,7 +441,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     def _seat(
         self,
         members: Sequence[Member],
-        whole: list[tuple[Part, ...]],
+        whole: list[Parts],
         weights: Floats,
         training: Training,
         roles: Roles,
@@ -488,14 +472,13 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         self.posterior_, self.auc_, self.class_prior_ = None, None, given
         if self.held_out_ is not None and apart is not None:
             belief = read_belief(self.belief)
-            random = self.sampling == "random"
             # as it is stored: what is stated and what a model file says are the same numbers
             self.posterior_ = self.held_out_.posterior(
                 apart,
                 known,
                 (belief.a, belief.b),
                 n_unlabeled=roles.n_unlabeled,
-                random_labels=random,
+                random_labels=self.sampling == "random",
                 seed=seed % 2**16,
             ).thinned()
             self.auc_ = self.posterior_.auc()
@@ -520,11 +503,10 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
     ) -> None:
         """Members and rivals: the AUC of this model less a paired difference on the same rows."""
         self.rivals_: list[RivalReport] = []
-        plain = [
+        self.members_ = [
             MemberReport(member.name, why, float(weight))
             for (member, why), weight in zip(chosen, weights, strict=True)
         ]
-        self.members_ = plain
         auc = self.auc_
         if self.held_out_ is None or apart is None or auc is None:
             return
@@ -535,23 +517,19 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             found = held_out.difference(ours, held_out.places(columns), self.prior_)
             return float(np.clip(auc.value - found.value, 0.0, 1.0)), found
 
-        self.members_ = []
-        for i, member in enumerate(plain):
+        for i, member in enumerate(self.members_):
             alone, rest = np.zeros_like(apart), apart.copy()
             alone[:, i], rest[:, i] = 1.0, 0.0
             value, found = against(alone)
             without = against(rest)[0] if rest.any() else 0.5
-            self.members_.append(
-                replace(
-                    member,
-                    auc=value,
-                    auc_error=found.std_error,
-                    auc_with=auc.value,
-                    auc_without=without,
-                )
+            self.members_[i] = replace(
+                member,
+                auc=value,
+                auc_error=found.std_error,
+                auc_with=auc.value,
+                auc_without=without,
             )
-        for name, columns in rivals.items():
-            self.rivals_.append(RivalReport(name, *against(columns)))
+        self.rivals_ = [RivalReport(name, *against(own)) for name, own in rivals.items()]
 
     # -- answering ---------------------------------------------------------------------------
 

@@ -1,19 +1,8 @@
-"""The members of the committee: one class and one line in ``MEMBERS`` each.
-
-A member has
-
-    name
-    why(situation)        the reason to take it, in a few words, or None to leave it out
-    reads_latent          whether it reads components of text and vectors, not the columns
-    weight                its weight while labels are too few to choose weights by
-    on_trial              whether even then held-out rows may lower or raise its weight, as they do
-                          for members that read latent components beside columns
-    fit(training)         its parts, from the training rows
-    fit_both(training)    the same, and its parts without each fold in turn
-"""
+"""The members of the committee: kinds of model, and a line in ``MEMBERS`` for each member."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -33,9 +22,10 @@ from pnuauc.committee.models import Part, Slope
 from pnuauc.committee.views import Look, see
 from pnuauc.core.basis import MultiscaleBasis, fit_basis
 from pnuauc.core.rows import RowsElsewhere
+from pnuauc.labels import Roles
 from pnuauc.selection import FoldedRows, TrainedGrid
 
-__all__ = ["MEMBERS", "Member", "Situation", "Training", "against", "fit_rivals"]
+__all__ = ["MEMBERS", "Member", "Parts", "Situation", "Training", "against", "fit_rivals"]
 
 Parts: TypeAlias = tuple[Part, ...]
 Rows: TypeAlias = NDArray[np.intp]
@@ -85,16 +75,18 @@ class Situation:
 
     n_positive: int
     n_negative: int
-    n_unlabeled: int
     n_features: int
     is_sparse: bool
     n_latent: int = 0
     non_negative: bool = False
 
-    @property
-    def setting(self) -> str:
-        counts = (self.n_positive, self.n_negative, self.n_unlabeled)
-        return "".join(role for role, n in zip("PNU", counts, strict=True) if n)
+    @classmethod
+    def of(cls, X: Any, roles: Roles, n_latent: int) -> Situation:
+        """``n_latent`` columns are components of text and vectors."""
+        is_sparse = sparse.issparse(X)
+        non_negative = bool(is_sparse and (not X.nnz or X.data.min() >= 0))
+        counts = (roles.n_positive, roles.n_negative, X.shape[1] - n_latent)
+        return cls(*counts, is_sparse, n_latent, non_negative)
 
     @property
     def n_labeled(self) -> int:
@@ -172,49 +164,63 @@ class Training:
         return np.concatenate([positive, negative]), codes
 
 
+@dataclass(eq=False)
 class Member:
-    """What members share: without a fold they are fitted as with it."""
+    """What members share: without a fold they are fitted as with it.
 
-    name: str = ""
+    Attributes
+    ----------
+    name : str
+    reason : str
+        Why it is taken, in a few words.
+    suits : Situation -> bool
+        Where it takes part, if there is something for it to read.
+    weight : float
+        While labels are too few to choose weights by.
+    on_trial : bool
+        Whether even then held-out rows may lower or raise its weight, as they do for members that
+        read latent components beside columns.
+    reads_latent : bool
+        Whether it reads components of text and vectors, not the columns.
+    """
+
+    name: str
+    reason: str
+    suits: Callable[[Situation], bool] = lambda situation: True
     weight: float = 1.0
-    #: Whether the weight depends on held-out rows even where those of the others are fixed.
     on_trial: bool = False
     reads_latent: bool = False
 
     def why(self, situation: Situation) -> str | None:
-        raise NotImplementedError
-
-    def suited(self, situation: Situation) -> str | None:
         """Why it takes part in this situation; None: it does not."""
         there = situation.n_latent if self.reads_latent else situation.n_features
-        return self.why(situation) if there else None
+        return self.reason if there and self.suits(situation) else None
 
     def fit(self, training: Training) -> Parts:
+        """Its parts, from the training rows."""
         raise NotImplementedError
 
     def fit_both(self, training: Training) -> tuple[Parts, list[Parts]]:
+        """The same, and its parts without each fold in turn."""
         folds = [self.fit(training.without(k)) for k in range(training.folds.n_folds)]
         return self.fit(training), folds
 
 
+@dataclass(eq=False)
 class KernelAverage(Member):
-    """Our semi-supervised AUC optimisation: Gaussians on squashed columns, the grid averaged."""
+    """Our semi-supervised AUC optimisation: Gaussians around some rows, the grid averaged."""
 
-    name = "kernels"
+    #: View of dense columns.
+    reads: str = "squashed"
 
-    def why(self, situation: Situation) -> str | None:
-        return "AUC risk with unlabelled rows, all settings averaged"
+    def view(self, look: Look) -> str:
+        return "components" if look.view.is_sparse else self.reads
 
-    def _reads(self, look: Look) -> str:
-        return "components" if look.view.is_sparse else "squashed"
-
-    def _chosen(self, training: Training) -> Any:
-        return self._trained(training).choose("average", "combined")
-
-    def _trained(self, training: Training) -> Any:
+    def trained(self, training: Training) -> Any:
+        """The grid."""
         if self.name in training.known:
             return training.known[self.name]
-        look, reads = training.look, self._reads(training.look)
+        look, reads = training.look, self.view(training.look)
         rows, elsewhere = getattr(look, reads), training.elsewhere
         if elsewhere is not None:
             elsewhere = elsewhere.through(partial(see, look.view, reads))
@@ -237,42 +243,23 @@ class KernelAverage(Member):
         training.known[self.name] = grid.train()
         return training.known[self.name]
 
+    def parts(self, training: Training, models: Iterable[Any]) -> list[Parts]:
+        reads = self.view(training.look)
+        return [(Part(reads, KernelSum.of_model(model)),) for model in models]
+
     def fit(self, training: Training) -> Parts:
-        return (Part(self._reads(training.look), KernelSum.of_model(self._chosen(training).model)),)
+        chosen = self.trained(training).choose("average", "combined")
+        return self.parts(training, [chosen.model])[0]
 
     def fit_both(self, training: Training) -> tuple[Parts, list[Parts]]:
         """One grid gives both."""
-        chosen, reads = self._chosen(training), self._reads(training.look)
-        whole: Parts = (Part(reads, KernelSum.of_model(chosen.model)),)
-        return whole, [(Part(reads, KernelSum.of_model(model)),) for model in chosen.fold_models()]
-
-
-class WhitenedAverage(KernelAverage):
-    """The same on principal components of unit spread: another idea of what is near."""
-
-    name = "whitened"
-    weight = 0.5
-
-    def why(self, situation: Situation) -> str | None:
-        few = not situation.both and situation.n_labeled <= _FEW_LABELS
-        if situation.is_sparse or not few or situation.n_features < 2:
-            return None
-        return "the same risk on components of all rows, each of unit spread"
-
-    def _reads(self, look: Look) -> str:
-        return "whitened"
+        chosen = self.trained(training).choose("average", "combined")
+        whole, *folds = self.parts(training, [chosen.model, *chosen.fold_models()])
+        return whole, folds
 
 
 class Trees(Member):
     """Extremely randomised trees on columns and principal components of all rows."""
-
-    name = "trees"
-
-    def why(self, situation: Situation) -> str | None:
-        if situation.is_sparse:
-            return None
-        against = "labelled rows" if situation.both else "the labelled class against draws of U"
-        return f"thresholds and interactions; {against}, columns and components"
 
     def fit(self, training: Training) -> Parts:
         rng = check_random_state(training.seed)
@@ -295,14 +282,6 @@ class BestSplits(Member):
     dilute them. On other tables it is far behind the other members, so it takes part only
     where held-out rows may weigh it.
     """
-
-    name = "forest"
-    weight = 0.25
-
-    def why(self, situation: Situation) -> str | None:
-        if not situation.leans or situation.many:
-            return None
-        return "a few columns that matter among many; best splits of labelled rows"
 
     def fit(self, training: Training) -> Parts:
         rng = check_random_state(training.seed)
@@ -346,34 +325,16 @@ def _at_most(
 class Processes(Member):
     """Gaussian-process regressions of the labels, averaged by evidence."""
 
-    name = "processes"
-    weight = 0.75
-
-    def why(self, situation: Situation) -> str | None:
-        if situation.is_sparse or not situation.both or situation.n_labeled > _PROCESS_LABELS:
-            return None
-        return "smoothness chosen by evidence, which needs no held-out rows"
-
     def fit(self, training: Training) -> Parts:
         rows, codes = training.classes()
         look = training.look.take(rows)
-        views = {"filled": look.filled, "unit": look.unit}
-        if len(look.view.lengths):
-            views["whitened"] = look.whitened
-        models = average_processes(views, codes == 1)
+        names = ("filled", "unit", *(["whitened"] if len(look.view.lengths) else []))
+        models = average_processes({name: getattr(look, name) for name in names}, codes == 1)
         return tuple(Part(name, model) for name, model in models.items())
 
 
 class Boosting(Member):
     """Histogram gradient boosting on the labelled rows."""
-
-    name = "boosting"
-    on_trial = True
-
-    def why(self, situation: Situation) -> str | None:
-        if situation.is_sparse or not situation.some:
-            return None
-        return "a hundred labels and more; weight by held-out rows"
 
     def fit(self, training: Training) -> Parts:
         rows, codes = training.classes()
@@ -387,31 +348,25 @@ class Boosting(Member):
         return (Part("splits", Forest.from_boosting(model)),)
 
 
+@dataclass(eq=False)
 class Logistic(Member):
-    """Logistic regression: of text on its words, of many labels on the columns."""
+    """Logistic regression on one view."""
 
-    name = "logistic"
-    strength = 1.0
+    reads: str = "squashed"
+    strength: float = 1.0
     #: Whether classes weigh alike although both are labelled.
-    even = False
-
-    def why(self, situation: Situation) -> str | None:
-        if situation.is_sparse:
-            return "word counts, one feature a word"
-        return "enough labels for a linear model" if situation.many else None
-
-    def _reads(self, look: Look) -> str:
-        return "raw" if look.view.is_sparse else "squashed"
+    even: bool = False
 
     def fit(self, training: Training) -> Parts:
         rows, codes = against(training)
-        reads = self._reads(training.look)
+        plain = training.look.view.is_sparse and self.reads == "squashed"
+        reads = "raw" if plain else self.reads  # of sparse rows the columns as they are
         X = getattr(training.look.take(rows), reads)
-        slope = self._slope(X, codes, len(training.classes()[1]) < len(codes))
-        return (Part(reads, Slope(slope)),)
+        return (Part(reads, Slope(self._slope(X, codes, training))),)
 
-    def _slope(self, X: Any, codes: NDArray[np.int8], drawn: bool) -> Floats:
-        """Coefficients; ``drawn``: one class is a draw of U."""
+    def _slope(self, X: Any, codes: NDArray[np.int8], training: Training) -> Floats:
+        """Coefficients."""
+        drawn = len(training.classes()[1]) < len(codes)  # one class is a draw of U
         balanced = "balanced" if drawn or self.even else None
         # against a draw of U there are many rows, and still a few labels
         strength = self.strength * (_DRAWN_STRENGTH if drawn and self.even else 1.0)
@@ -423,54 +378,6 @@ class Logistic(Member):
         return slope
 
 
-class Straight(Logistic):
-    """Logistic regression of few labels, strongly regularised.
-
-    Tables that people keep often rank well by a weighted sum of their columns; on others it is
-    far behind, so it takes part only where held-out rows may weigh it.
-    """
-
-    name = "linear"
-    weight = 0.5
-    strength = 0.1
-    even = True
-
-    def why(self, situation: Situation) -> str | None:
-        if not situation.leans or situation.many:
-            return None
-        return "a weighted sum of the columns; strongly regularised"
-
-
-class LatentLogistic(Logistic):
-    """Logistic regression on latent components of all rows (text)."""
-
-    name = "latent"
-    strength = 10.0
-
-    def why(self, situation: Situation) -> str | None:
-        return "words that occur together, from all rows" if situation.is_sparse else None
-
-    def _reads(self, look: Look) -> str:
-        return "components"
-
-
-class NaiveBayes(Member):
-    """Multinomial naive Bayes: best on some texts, far behind on others, so it is on trial."""
-
-    name = "words"
-    on_trial = True
-
-    def why(self, situation: Situation) -> str | None:
-        if not situation.is_sparse or not situation.non_negative:
-            return None
-        return "counts of words by class; weight by held-out rows"
-
-    def fit(self, training: Training) -> Parts:
-        rows, codes = against(training)
-        model = MultinomialNB(alpha=0.1).fit(training.look.raw[rows], codes)
-        return (Part("raw", Slope(model.feature_log_prob_[1] - model.feature_log_prob_[0])),)
-
-
 class TextLinear(Logistic):
     """Logistic regressions on all components of text and vectors, and on the leading ones.
 
@@ -478,35 +385,23 @@ class TextLinear(Logistic):
     ahead of the first by .3 points and of the second by .2 (10 to 20 positives, three draws).
     """
 
-    name = "text"
-    reads_latent = True
-    strength = 0.1
-    even = True
-
-    def why(self, situation: Situation) -> str | None:
-        return "words that occur together, from all rows"
-
     def fit(self, training: Training) -> Parts:
         rows, codes = against(training)
         latent = training.look.latent
         coef = np.zeros(latent.shape[1])
         for k in sorted({min(_LEADING, len(coef)), len(coef)}):
-            slope = self._slope(latent[rows, :k], codes, len(training.classes()[1]) < len(codes))
+            slope = self._slope(latent[rows, :k], codes, training)
             coef[:k] += slope / (float((latent[:, :k] @ slope).std()) or 1.0)
         return (Part("latent", Slope(coef)),)
 
 
-class TextKernels(KernelAverage):
-    """The AUC risk on the components of text and vectors."""
+class NaiveBayes(Member):
+    """Multinomial naive Bayes: best on some texts, far behind on others, so it is on trial."""
 
-    name = "text_kernels"
-    reads_latent = True
-
-    def why(self, situation: Situation) -> str | None:
-        return "AUC risk with unlabelled rows on the components of text"
-
-    def _reads(self, look: Look) -> str:
-        return "latent"
+    def fit(self, training: Training) -> Parts:
+        rows, codes = against(training)
+        model = MultinomialNB(alpha=0.1).fit(training.look.raw[rows], codes)
+        return (Part("raw", Slope(model.feature_log_prob_[1] - model.feature_log_prob_[0])),)
 
 
 def against(training: Training) -> tuple[Rows, NDArray[np.int8]]:
@@ -530,14 +425,13 @@ def fit_rivals(training: Training) -> dict[str, list[Parts]]:
     found: dict[str, list[Parts]] = {}
     only_text = not training.look.view.is_sparse and not len(training.look.view.mean)
     kernels = MEMBERS["text_kernels" if only_text else "kernels"]
-    reads, grid = kernels._reads(training.look), kernels._trained(training)
+    grid = kernels.trained(training)
     both = "P" in training.folds.rows and "N" in training.folds.rows
     ways = {"paper": ("paper", "simple")}
     if both and "U" in training.folds.rows:
         ways["labeled_only"] = ("average", "pn")
     for name, way in ways.items():
-        models = grid.choose(*way).fold_models()
-        found[name] = [(Part(reads, KernelSum.of_model(model)),) for model in models]
+        found[name] = kernels.parts(training, grid.choose(*way).fold_models())
     if both and not training.look.view.is_sparse:
         trees: list[Parts] = []
         columns = "latent" if only_text else "filled"
@@ -552,21 +446,91 @@ def fit_rivals(training: Training) -> dict[str, list[Parts]]:
     return found
 
 
-#: All members, in the order of the report. A new member: a class, and a line here.
+def _few_of_one_class(situation: Situation) -> bool:
+    few = not situation.both and situation.n_labeled <= _FEW_LABELS
+    return few and not situation.is_sparse and situation.n_features > 1
+
+
+def _leans_only(situation: Situation) -> bool:
+    return situation.leans and not situation.many
+
+
+#: All members, in the order of the report. Of tables that people keep many rank well by a weighted
+#: sum of their columns; on others it is far behind, so "linear" is there only where held-out rows
+#: may weigh it.
 MEMBERS: dict[str, Any] = {
     member.name: member
     for member in (
-        KernelAverage(),
-        WhitenedAverage(),
-        Trees(),
-        BestSplits(),
-        Processes(),
-        Boosting(),
-        Straight(),
-        Logistic(),
-        LatentLogistic(),
-        NaiveBayes(),
-        TextLinear(),
-        TextKernels(),
+        KernelAverage("kernels", "AUC risk with unlabelled rows, all settings averaged"),
+        KernelAverage(
+            "whitened",
+            "the same risk on components of all rows, each of unit spread",
+            _few_of_one_class,
+            weight=0.5,
+            reads="whitened",
+        ),
+        Trees(
+            "trees",
+            "thresholds and interactions; labelled rows, or one class against draws of U, "
+            "columns and components",
+            lambda s: not s.is_sparse,
+        ),
+        BestSplits(
+            "forest",
+            "a few columns that matter among many; best splits of labelled rows",
+            _leans_only,
+            weight=0.25,
+        ),
+        Processes(
+            "processes",
+            "smoothness chosen by evidence, which needs no held-out rows",
+            lambda s: not s.is_sparse and s.both and s.n_labeled <= _PROCESS_LABELS,
+            weight=0.75,
+        ),
+        Boosting(
+            "boosting",
+            "a hundred labels and more; weight by held-out rows",
+            lambda s: not s.is_sparse and s.some,
+            on_trial=True,
+        ),
+        Logistic(
+            "linear",
+            "a weighted sum of the columns; strongly regularised",
+            _leans_only,
+            weight=0.5,
+            strength=0.1,
+            even=True,
+        ),
+        Logistic(
+            "logistic",
+            "enough labels for a linear model, or a feature for each word",
+            lambda s: s.many or s.is_sparse,
+        ),
+        Logistic(
+            "latent",
+            "words that occur together, from all rows",
+            lambda s: s.is_sparse,
+            reads="components",
+            strength=10.0,
+        ),
+        NaiveBayes(
+            "words",
+            "counts of words by class; weight by held-out rows",
+            lambda s: s.is_sparse and s.non_negative,
+            on_trial=True,
+        ),
+        TextLinear(
+            "text",
+            "words that occur together, from all rows",
+            strength=0.1,
+            even=True,
+            reads_latent=True,
+        ),
+        KernelAverage(
+            "text_kernels",
+            "AUC risk with unlabelled rows on the components of text",
+            reads_latent=True,
+            reads="latent",
+        ),
     )
 }

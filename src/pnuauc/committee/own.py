@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,29 +19,28 @@ from pnuauc.labels import Roles
 __all__ = ["Own"]
 
 
+@dataclass(eq=False)
 class Own(Member):
     """An estimator of the user's: what it is given is what it would be given without this package.
 
     Labelled rows; with one class labelled, that class against (a draw of) U. Rows with 1, 0 and -1
-    where it is known to take these: estimators of this package and of sklearn.semi_supervised.
-
-    Parameters
-    ----------
-    name : str
-    estimator : any with ``fit`` and ``decision_function`` or ``predict_proba``; it is cloned
-    on_trial : whether held-out rows weigh it
+    where it is known to take these: estimators of this package and of sklearn.semi_supervised. It
+    is cloned, and needs ``fit`` and ``decision_function`` or ``predict_proba``.
     """
 
-    def __init__(self, name: str, estimator: Any, on_trial: bool = True) -> None:
-        if not hasattr(estimator, "fit") or isinstance(estimator, type):
+    reason: str = "your estimator"
+    estimator: Any = None
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
             raise InputError(
-                f"{name} is no estimator: a classifier with fit and predict_proba or "
+                f"{self.name} is no estimator: a classifier with fit and predict_proba or "
                 "decision_function is needed, not a class."
             )
-        self.name, self.estimator, self.on_trial = name, estimator, on_trial
 
-    def suited(self, situation: Situation) -> str:
-        return "your estimator"
+    def why(self, situation: Situation) -> str:
+        """Also of a table of text alone: it reads all columns."""
+        return self.reason
 
     def _rows(self, training: Training) -> tuple[Rows, NDArray[np.int8]]:
         ours = isinstance(self.estimator, AUCScoreMixin)

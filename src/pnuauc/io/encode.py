@@ -462,7 +462,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       commonest are kept, those of fewer than max(2, n/1000) rows are one group, which new
       categories join at scoring (without such a group they are all zeros);
     - text (several words, mostly distinct): all text columns of a row are one document, its words
-      and letters by TF-IDF through at most 100 latent components of all rows, of length 1;
+      and letters by TF-IDF through at most 100 latent components of all rows (of 15,000 drawn at
+      random where there are more), of length 1;
     - vectors (lists of numbers, or ``embedding``): the same number of principal components;
     - dates: days since 1970, month, weekday, hour, then as numbers.
 
