@@ -2,7 +2,7 @@
 
     t(x) = (1 + log count) idf of every word, and of every four neighbouring letters in a word;
            idf = 1 + log((1 + n) / (1 + rows with the term)); words and letters of length 1 each
-    block(x) = t(x)'V / |t(x)'V|, V the first right singular vectors of all rows t, or a draw of them
+    block(x) = t(x)'V / |t(x)'V|, V the first right singular vectors of t(all rows or a draw)
 
 All text columns of a row are one document: a word says the same in the title and in the abstract,
 and with ten positives it is seen too rarely to be learned twice. A vector (an embedding) is
