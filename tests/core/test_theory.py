@@ -218,6 +218,8 @@ def test_the_bound_holds_on_data():
         (lambda c: h_delta(1.0, c), "delta"),
         (lambda c: confidence_term("pn", c, prior=0.2), "setting"),
         (lambda c: confidence_term("pu", c, prior=0.2, n_positive=5), "unlabelled row"),
+        (lambda c: confidence_term("pu", c, prior=0.2, n_unlabeled=5), "positive row"),
+        (lambda c: confidence_term("nu", c, prior=0.2, n_unlabeled=5), "negative row"),
         (lambda c: confidence_term("pu", c, prior=1.0), "prior"),
         (lambda c: confidence_term("pnpu", c, prior=0.2, gamma=2), "gamma"),
         (lambda c: bound_constants("hinge", 1, 1), "loss must be"),

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from pnuauc._utils.arrays import Indices
 from pnuauc.core.rows import even_folds, row_groups
+from pnuauc.labels import ROLES
 
 __all__ = ["FoldedRows", "deal_folds", "read_cv"]
 
@@ -161,28 +162,25 @@ def _from_splitter(
         if len(index):
             # the last is never held out
             folds[role] = [index[place[index] == k] for k in [*range(len(dealt)), -1]]
-            _check_splits(role, folds[role], dealt)
+            for k, train in enumerate(dealt):
+                _check_split(k, role, index, place, train)
     return FoldedRows(folds, len(dealt))
 
 
-_WORDS = {"P": "positive", "N": "negative", "U": "unlabelled"}
-
-
-def _check_splits(role: str, folds: list[Indices], trained: list[Indices]) -> None:
-    """Each split must hold out rows of every role, and train on those of all other splits."""
-    n = sum(map(len, folds))
-    for k, (held, train) in enumerate(zip(folds[:-1], trained, strict=True)):
-        if not 0 < len(held) < n:
-            lacking = "hold out" if not len(held) else "train on"
-            raise ValueError(
-                f"Split {k} of cv has no {_WORDS[role]} row to {lacking}: every split needs rows "
-                "of every role on both sides. RoleStratifiedKFold deals them out evenly."
-            )
-        rest = np.concatenate([part for j, part in enumerate(folds[:-1]) if j != k])
-        if not np.isin(rest, train).all():
-            raise ValueError(
-                f"Split {k} of cv leaves {_WORDS[role]} rows out of both sides, as "
-                "TimeSeriesSplit does: candidates are trained on all rows that are not held out. "
-                "Choose the model by RoleStratifiedKFold and judge it by such splits with "
-                "pnuauc.cross_fit_auc."
-            )
+def _check_split(k: int, role: str, index: Indices, place: Indices, train: Indices) -> None:
+    """A split must hold out rows of every role, and train on those of all other splits."""
+    word = next(r.word for r in ROLES if r.letter == role)
+    held = place[index] == k
+    if held.all() or not held.any():
+        lacking = "train on" if held.any() else "hold out"
+        raise ValueError(
+            f"Split {k} of cv has no {word} row to {lacking}: every split needs rows "
+            "of every role on both sides. RoleStratifiedKFold deals them out evenly."
+        )
+    if not np.isin(index[~held & (place[index] >= 0)], train).all():
+        raise ValueError(
+            f"Split {k} of cv leaves {word} rows out of both sides, as "
+            "TimeSeriesSplit does: candidates are trained on all rows that are not held out. "
+            "Choose the model by RoleStratifiedKFold and judge it by such splits with "
+            "pnuauc.cross_fit_auc."
+        )
