@@ -388,7 +388,7 @@ def _few(counts: Counter[Any]) -> Counter[Any]:
 def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]) -> Any:
     """Fit an :class:`AUCClassifierCV` to a source with the columns of this module.
 
-    Labelled rows of one id share a fold, unlabelled ones fall where the hash of their id says.
+    Rows of one id share a fold: that of its labelled rows, else the one that its hash says.
     """
     if get_loss(estimator.loss).name != "squared":
         raise ValueError(
@@ -410,7 +410,9 @@ def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]
         )
     known = Roles(drawn.codes, roles.positive_label, roles.negative_label, roles.announcement)
     unlabeled = drawn.codes == UNLABELED
-    elsewhere = AllUnlabeled(source, read_matrix, codes, keys, drawn.key[unlabeled])
+    elsewhere = AllUnlabeled(
+        source, read_matrix, codes, keys, drawn.key[unlabeled], (), drawn.key if named else None
+    )
     # labelled rows of one id belong together
     groups = (
         drawn.key if named and len(np.unique(drawn.key[~unlabeled])) < sum(~unlabeled) else None

@@ -554,6 +554,11 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
                 )
         folds = deal_folds(rows, self.cv, X, roles.as_float(), rng, groups)
         if elsewhere is not None and "U" in folds.rows:
+            labeled = [(k, part) for r in "PN" for k, part in enumerate(folds.rows.get(r, ()))]
+            elsewhere = elsewhere.beside(
+                np.concatenate([part for _, part in labeled]),
+                np.concatenate([np.full(len(part), k) for k, part in labeled]),
+            )
             place = elsewhere.drawn_folds(folds.n_folds)
             weighed = np.isin(roles.unlabeled, rows["U"])
             folds = folds.refolded("U", rows["U"], place[weighed])

@@ -11,25 +11,33 @@ from pnuauc.dask import DaskAUCClassifierCV
 da = pytest.importorskip("dask.array")
 
 
-def test_labelled_rows_of_one_group_share_a_fold(monkeypatch):
+@pytest.mark.parametrize("each", [1, 2], ids="{} labelled in a group of four".format)
+def test_rows_of_one_group_are_never_on_both_sides_of_a_split(monkeypatch, each):
+    """Labelled ones, drawn ones and those that stay in the partitions."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 2)), np.full(300, np.nan)
-    y[:80] = rng.random(80) < 0.5
-    X[:80, 0] += y[:80]
     groups = np.arange(300) // 4
-    dealt, deal = [], pnuauc.estimators.deal_folds
+    X = rng.normal(size=(300, 2))
+    X[:, 1] = groups  # by which a row is known again
+    y = np.where((np.arange(300) % 4 < each) & (groups < 20), groups % 2, np.nan)
+    seen, build = [], pnuauc.estimators.TrainedGrid.from_arrays
     monkeypatch.setattr(
-        pnuauc.estimators, "deal_folds", lambda *a: dealt.append((a, deal(*a))) or dealt[-1][1]
+        pnuauc.estimators.TrainedGrid,
+        "from_arrays",
+        lambda *given, **named: seen.append((given, named)) or build(*given, **named),
     )
-    X, y, names = (da.from_array(v, chunks=(100, *v.shape[1:])) for v in (X, y, groups))
-    settings = {"prior": 0.4, "widths": [1.0], "n_centers": 10, "random_state": 0}
-    DaskAUCClassifierCV(**settings).fit(X, y, groups=names)
-    arguments, folds = dealt[0]
-    told = arguments[-1]
-    for role in "PN":
-        for other in "PN":
-            for j, a in enumerate(folds.rows[role]):
-                for k, b in enumerate(folds.rows[other]):
-                    assert j == k or not set(told[a]) & set(told[b])
-    DaskAUCClassifierCV(**settings).fit(X, y)
-    assert dealt[1][0][-1] is None
+    rows, labels, names = (
+        da.from_array(v, chunks=(100, *v.shape[1:])) for v in (X, y, groups.astype(str))
+    )
+    settings = {"prior": 0.4, "widths": [1.0], "n_centers": 10, "random_state": 0, "cv": 4}
+    DaskAUCClassifierCV(**settings).fit(rows, labels, groups=names)
+    (known, folds, *_), named = seen[0]
+    fold_of: dict = {}
+    for parts in folds.rows.values():
+        for k, part in enumerate(parts):
+            for group in known[part, 1]:
+                assert fold_of.setdefault(group, k) == k
+    found = named["elsewhere"].rows(folds.n_folds, 50)
+    for X_block, fold in found.map(lambda block: (block.read(), block.fold)):
+        for group, k in zip(X_block[:, 1], fold, strict=True):
+            assert fold_of.setdefault(group, k) == k
+    assert len(fold_of) == 75

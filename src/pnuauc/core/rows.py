@@ -299,6 +299,9 @@ def merge_known(merge: Callable[[_Result, _Result], _Result]) -> Callable[[Any, 
 class RowsElsewhere(Protocol):
     """All unlabelled rows, of which those in memory are a draw."""
 
+    def beside(self, rows: Indices, folds: Indices) -> RowsElsewhere:
+        """The same, unlabelled rows in the fold of the labelled ones of their group."""
+
     def drawn_folds(self, n_folds: int) -> Indices:
         """The fold of each unlabelled row in memory, in their order."""
 

@@ -128,7 +128,7 @@ class DaskAUCClassifierCV(AUCClassifierCV):
         """Fit to a Dask DataFrame or Array X, shape (n, d), and labels y, shape (n,).
 
         ``y``, ``sample_weight`` and ``groups`` are Series or Arrays with the partitions of X.
-        Labelled rows of one group share a fold, and so do unlabelled ones.
+        Rows of one group share a fold, labelled or not.
         """
         self._check_settings()
         source = collection_source(

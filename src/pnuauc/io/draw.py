@@ -425,6 +425,8 @@ class AllUnlabeled:
     codes : roles of a table's rows, shape (n,)
     drawn : ``Drawn.key`` of the unlabelled rows in memory
     views : what X goes through, in turn
+    together : ``Drawn.key`` of all rows in memory, where rows of one key belong together
+    labeled : keys of labelled rows, and the fold of each
     """
 
     source: Source
@@ -433,10 +435,21 @@ class AllUnlabeled:
     keys: RowKeys
     drawn: Keys
     views: tuple[Callable[[Any], Any], ...] = ()
+    together: Keys | None = None
+    labeled: tuple[Keys, NDArray[np.intp]] | None = None
+
+    def beside(self, rows: NDArray[np.intp], folds: NDArray[np.intp]) -> AllUnlabeled:
+        """The same with unlabelled rows in the fold of the labelled rows of their group.
+
+        ``rows`` are the numbers of labelled rows in memory, ``folds`` where each is.
+        """
+        if self.together is None:
+            return self
+        return replace(self, labeled=(self.together[rows], folds))
 
     def drawn_folds(self, n_folds: int) -> NDArray[np.intp]:
         """The fold of each unlabelled row in memory."""
-        return fold_of(self.drawn, n_folds)
+        return _with_their_group(self.drawn, n_folds, self.labeled)
 
     def through(self, view: Callable[[Any], Any]) -> AllUnlabeled:
         """The same rows, each block X as view(X)."""
@@ -444,6 +457,7 @@ class AllUnlabeled:
 
     def rows(self, n_folds: int, block_size: int) -> SourceRows:
         """A visitor of all unlabelled rows, with their folds."""
+<<<<<<< HEAD
         # not self: what is shipped to where the batches are need not hold the draw
         given = self.read, self.codes, self.keys, self.views, n_folds, block_size
         return SourceRows(self.source, functools.partial(_blocks, *given))
@@ -463,6 +477,61 @@ def _blocks(
     if not len(rows):
         return
     X, weight = read(batch)
+=======
+        folds = partial(_with_their_group, n_folds=n_folds, labeled=self.labeled)
+        read = _Blocks(self.read, self.codes, self.keys, self.views, folds, block_size)
+        return SourceRows(self.source, read)
+
+
+def _with_their_group(
+    keys: Keys, n_folds: int, labeled: tuple[Keys, NDArray[np.intp]] | None
+) -> NDArray[np.intp]:
+    """The fold of each row: that of a labelled row of the same key, else what the key says."""
+    folds = fold_of(keys, n_folds)
+    if labeled is None:
+        return folds
+    known, first = np.unique(labeled[0], return_index=True)
+    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[place] == keys, labeled[1][first[place]], folds)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """A batch -> blocks of its unlabelled rows, each of one fold."""
+
+    read: ReadRows
+    codes: Callable[[Any], NDArray[np.int8]]
+    keys: RowKeys
+    views: tuple[Callable[[Any], Any], ...]
+    folds: Callable[[Keys], NDArray[np.intp]]
+    block_size: int
+
+    def __call__(self, batch: Batch) -> Iterable[Block]:
+        rows = np.flatnonzero(self.codes(batch.table) == UNLABELED)
+        if not len(rows):
+            return
+        X, weight = self.read(batch)
+        folds = self.folds(self.keys.order(batch.table)[rows])
+        order = np.argsort(folds, kind="stable")
+        index = rows[order]
+        visitor = ArrayRows(
+            X,
+            index,
+            folds[order],
+            None if weight is None else weight[index],
+            block_size=self.block_size,
+        )
+        yield from visitor.map(partial(_viewed, views=self.views))
+
+
+def _viewed(block: Block, views: tuple[Callable[[Any], Any], ...]) -> Block:
+    return replace(block, read=partial(_through, block.read, views)) if views else block
+
+
+def _through(read: Callable[[], Any], views: tuple[Callable[[Any], Any], ...]) -> Any:
+    """The rows of a block through views; a block that was made where it is read stays there."""
+    X = read()
+>>>>>>> e988f7a (Dask and Spark estimators: unlabelled rows of a labelled group share its fold; figures of the torch loss)
     for view in views:
         X = view(X)
     folds = fold_of(keys.order(batch.table)[rows], n_folds)

@@ -125,8 +125,8 @@ class SparkAUCClassifierCV(
         ``negative_label`` and ``unlabeled_label``.
     idCol : str, optional
         A column that names rows, or groups of rows such as customers: which are drawn and which
-        fold they fall in follows from it, instead of from their features. Labelled rows of one id
-        share a fold, and so do unlabelled ones.
+        fold they fall in follows from it, instead of from their features. Rows of one id share a
+        fold, labelled or not.
     weightCol : str, optional
         Weights as repetitions.
     rawPredictionCol, predictionCol : str, default="rawPrediction", "prediction"
