@@ -457,30 +457,10 @@ class AllUnlabeled:
 
     def rows(self, n_folds: int, block_size: int) -> SourceRows:
         """A visitor of all unlabelled rows, with their folds."""
-<<<<<<< HEAD
         # not self: what is shipped to where the batches are need not hold the draw
-        given = self.read, self.codes, self.keys, self.views, n_folds, block_size
+        folds = functools.partial(_with_their_group, n_folds=n_folds, labeled=self.labeled)
+        given = self.read, self.codes, self.keys, self.views, folds, block_size
         return SourceRows(self.source, functools.partial(_blocks, *given))
-
-
-def _blocks(
-    read: ReadRows,
-    codes: Callable[[Any], NDArray[np.int8]],
-    keys: RowKeys,
-    views: Iterable[Callable[[Any], Any]],
-    n_folds: int,
-    block_size: int,
-    batch: Batch,
-) -> Iterator[Block]:
-    """A batch -> blocks of its unlabelled rows, each of one fold."""
-    rows = np.flatnonzero(codes(batch.table) == UNLABELED)
-    if not len(rows):
-        return
-    X, weight = read(batch)
-=======
-        folds = partial(_with_their_group, n_folds=n_folds, labeled=self.labeled)
-        read = _Blocks(self.read, self.codes, self.keys, self.views, folds, block_size)
-        return SourceRows(self.source, read)
 
 
 def _with_their_group(
@@ -495,46 +475,23 @@ def _with_their_group(
     return np.where(known[place] == keys, labeled[1][first[place]], folds)
 
 
-@dataclass(frozen=True, eq=False)
-class _Blocks:
+def _blocks(
+    read: ReadRows,
+    codes: Callable[[Any], NDArray[np.int8]],
+    keys: RowKeys,
+    views: Iterable[Callable[[Any], Any]],
+    folds_of: Callable[[Keys], NDArray[np.intp]],
+    block_size: int,
+    batch: Batch,
+) -> Iterator[Block]:
     """A batch -> blocks of its unlabelled rows, each of one fold."""
-
-    read: ReadRows
-    codes: Callable[[Any], NDArray[np.int8]]
-    keys: RowKeys
-    views: tuple[Callable[[Any], Any], ...]
-    folds: Callable[[Keys], NDArray[np.intp]]
-    block_size: int
-
-    def __call__(self, batch: Batch) -> Iterable[Block]:
-        rows = np.flatnonzero(self.codes(batch.table) == UNLABELED)
-        if not len(rows):
-            return
-        X, weight = self.read(batch)
-        folds = self.folds(self.keys.order(batch.table)[rows])
-        order = np.argsort(folds, kind="stable")
-        index = rows[order]
-        visitor = ArrayRows(
-            X,
-            index,
-            folds[order],
-            None if weight is None else weight[index],
-            block_size=self.block_size,
-        )
-        yield from visitor.map(partial(_viewed, views=self.views))
-
-
-def _viewed(block: Block, views: tuple[Callable[[Any], Any], ...]) -> Block:
-    return replace(block, read=partial(_through, block.read, views)) if views else block
-
-
-def _through(read: Callable[[], Any], views: tuple[Callable[[Any], Any], ...]) -> Any:
-    """The rows of a block through views; a block that was made where it is read stays there."""
-    X = read()
->>>>>>> e988f7a (Dask and Spark estimators: unlabelled rows of a labelled group share its fold; figures of the torch loss)
+    rows = np.flatnonzero(codes(batch.table) == UNLABELED)
+    if not len(rows):
+        return
+    X, weight = read(batch)
     for view in views:
         X = view(X)
-    folds = fold_of(keys.order(batch.table)[rows], n_folds)
+    folds = folds_of(keys.order(batch.table)[rows])
     order = np.argsort(folds, kind="stable")
     index = rows[order]
     weights = None if weight is None else weight[index]
