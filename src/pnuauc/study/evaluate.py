@@ -84,40 +84,27 @@ def evaluate_table(
         values = _read_scores(Batch(drawn.table), names)
         known = _known_prior(prior, estimate_prior, values[0], rows, roles.n_unlabeled, level)
         labelled = np.flatnonzero(drawn.codes != UNLABELED)
-        known_rows = rows.take(labelled)
-        # one column is counted as two that are alike
-        places = list(itertools.combinations(range(len(names)), 2)) or [(0, 0)]
-        pairs = [
-            LabeledPairs(known_rows, (values[i][labelled], values[j][labelled])) for i, j in places
-        ]
-        counted = chosen.reduce(
-            partial(_count, names=names, labels=reader, pairs=pairs, places=places),
-            _add_counts,
-            [pair.count(np.empty(0), np.empty(0)) for pair in pairs],
+        counted = _counted(
+            chosen, names, reader, rows.take(labelled), [v[labelled] for v in values]
         )
         together = groups_of(drawn.table, groups) if groups else None
 
         def effects(of: Any) -> tuple[float, float, float] | None:
             return None if together is None else design_effects(rows, of, together)
 
-        models = {}
-        for k, name in enumerate(names):
-            pair, side = next((n, p.index(k)) for n, p in enumerate(places) if k in p)
-            counts = ScoreCounts.from_roles(known_rows, values[k][labelled])
-            counts = replace(counts, unlabeled=counted[pair].cells[side])
-            models[name] = _one(roles, counts, known, method, level, effects(values[k]))
-        results = [
-            compare_counted(
-                pair, cells, known, method, level,
-                design_effects=effects(rankdata(values[i]) - rankdata(values[j])),
-            )
-            for pair, cells, (i, j) in zip(pairs, counted, places, strict=True)
-            if i != j
-        ]  # fmt: skip
-        adjusted = holm([result.p_value for result in results]).tolist()
+        models, comparisons = {}, []
+        for (i, j), pair, cells in counted:
+            for k, counts in zip((i, j), pair.score_counts(cells), strict=True):
+                if names[k] not in models:
+                    own = effects(values[k])
+                    models[names[k]] = _one(roles, counts, known, method, level, own)
+            if i != j:
+                own = effects(rankdata(values[i]) - rankdata(values[j]))
+                result = compare_counted(pair, cells, known, method, level, design_effects=own)
+                comparisons.append(ColumnComparison(**vars(result), a=names[i], b=names[j]))
+        adjusted = holm([result.p_value for result in comparisons]).tolist()
     comparisons = [
-        ColumnComparison(**vars(result), a=names[i], b=names[j], p_adjusted=p)
-        for (i, j), result, p in zip(places, results, adjusted, strict=False)
+        replace(result, p_adjusted=p) for result, p in zip(comparisons, adjusted, strict=True)
     ]
     return Evaluation(
         label_findings(roles),
@@ -172,6 +159,27 @@ def _n_scored(batch: Batch, names: Sequence[str]) -> int:
     return len(_read_scores(batch, names)[0])
 
 
+def _counted(
+    source: Source,
+    names: Sequence[str],
+    labels: LabelReader,
+    known: Roles,
+    values: Sequence[NDArray[np.float64]],
+) -> list[tuple[tuple[int, int], LabeledPairs, PairCounts]]:
+    """How all unlabelled rows lie among the labelled ones, for every pair of columns.
+
+    ``values`` are the scores of the labelled rows, by column. One column makes a pair with itself.
+    """
+    places = list(itertools.combinations(range(len(names)), 2)) or [(0, 0)]
+    pairs = [LabeledPairs(known, (values[i], values[j])) for i, j in places]
+    found = source.reduce(
+        partial(_count, names=names, labels=labels, pairs=pairs, places=places),
+        _add_counts,
+        [pair.count(np.empty(0), np.empty(0)) for pair in pairs],
+    )
+    return list(zip(places, pairs, found, strict=True))
+
+
 def _count(
     batch: Batch,
     names: Sequence[str],
@@ -179,7 +187,6 @@ def _count(
     pairs: list[LabeledPairs],
     places: list[tuple[int, int]],
 ) -> list[PairCounts]:
-    """How the unlabelled rows lie among the labelled ones, for every pair of columns."""
     scores = _read_scores(batch, names)
     unlabeled = labels(batch.table) == UNLABELED
     return [

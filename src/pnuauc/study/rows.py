@@ -491,13 +491,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         numbering = [name for name in features if spans.get(name) == whole]
         notes += [f"Column '{name}' {NUMBERS_ROWS}" for name in numbering]
         notes.append(_draw_note(roles.n_unlabeled, counts.n_unlabeled, max_unlabeled))
-    grouping, groups = columns.grouping, None
-    if grouping:
-        groups = groups_of(drawn.table, grouping)
-    elif columns.ids and columns.groups == ():
-        own = groups_of(drawn.table, (columns.ids,))
-        if (np.bincount(own)[own[drawn.codes != UNLABELED]] > 1).any():
-            grouping, groups = columns.ids, own
+    grouping, groups = _grouping(drawn, columns)
     if groups is not None and max_unlabeled == "all" and is_draw:
         named_twice = "" if columns.grouping else "The id names several rows, which are a group: "
         raise InputError(
@@ -524,6 +518,17 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         drawn.table.select(spare),
         tuple(numbering),
     )
+
+
+def _grouping(drawn: Drawn, columns: ColumnRoles) -> tuple[tuple[str, ...], Indices | None]:
+    """Columns that name groups, and the groups: those that are said, or ids of several rows."""
+    if columns.grouping:
+        return columns.grouping, groups_of(drawn.table, columns.grouping)
+    if columns.ids and columns.groups != NO_GROUPS:
+        groups = groups_of(drawn.table, (columns.ids,))
+        if (np.bincount(groups)[groups[drawn.codes != UNLABELED]] > 1).any():
+            return columns.ids, groups
+    return (), None
 
 
 def filled_cells(table: Any, names: Sequence[str]) -> Mask:
