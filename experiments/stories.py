@@ -199,7 +199,8 @@ def _beside_truth(
     _write(drawn.test, fresh)
     target = fresh.with_suffix(".scored.csv")
     command("score", table.with_suffix(".pnuauc"), fresh, "-o", target, "--overwrite")
-    scored = pd.read_csv(target).assign(truth=drawn.y_test)
+    # in a table of few values new rows may equal labelled ones, which are marked as seen
+    scored = pd.read_csv(target).drop(columns="seen").assign(truth=drawn.y_test)
     scored.to_csv(target.with_suffix(".truth.csv"), index=False)
     judged = json.loads(
         command(

@@ -128,7 +128,8 @@ def _refuse_seen(source: Source, labels: LabelReader, names: Sequence[str]) -> N
             "score knows the label, and an AUC of them would be too high. Judge the held-out "
             "scores that the fit wrote beside the model, in the file that ends in .heldout.csv; "
             "other scores of these rows are compared with them when both files are given and "
-            "joined by id."
+            "joined by id. New rows that equal a labelled one in every column look the same: if "
+            "all of these are new, leave the column seen out."
         )
 
 
