@@ -8,14 +8,12 @@ import gzip
 import io
 import lzma
 import os
-import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zipfile
 import zlib
 from types import SimpleNamespace
@@ -225,33 +223,6 @@ def test_a_file_name_need_not_be_text(tmp_path):
     except OSError:
         pytest.skip("a file system of UTF-8 names only")
     assert read_table(tmp_path / name).to_pydict() == {"a": [1]}
-
-
-def test_a_slow_writer_is_waited_for(tmp_path):
-    """The second half comes a moment after the first."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-
-    def write():
-        with pipe.open("wb", buffering=0) as stream:
-            for part in (b"a,b\n1,2\n", b"3,4\n"):
-                stream.write(part)
-                time.sleep(0.1)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    with spooled(pipe) as (path, options):
-        assert read_table(path, options).to_pydict() == {"a": [1, 3], "b": [2, 4]}
-    writer.join()
-
-
-def test_a_pipe_that_stays_silent_is_given_ten_seconds(tmp_path, monkeypatch):
-    waited = []
-    monkeypatch.setattr(select, "select", lambda *given: waited.append(given[-1]) or ([], [], []))
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="no program writes to"), spooled(tmp_path / "pipe"):
-        pass
-    assert waited == [10.0]
 
 
 @pytest.mark.parametrize("stdin", [None, SimpleNamespace(isatty=lambda: True)])

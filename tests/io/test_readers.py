@@ -208,10 +208,10 @@ def test_headers_longer_than_the_first_look(tmp_path):
 def test_libsvm_indices_are_bounded(tmp_path):
     path = tmp_path / "t.libsvm"
     path.write_text("1 1:2\n0 20000000:1\n")
-    with pytest.raises(InputError, match=r"feature 20,000,000 in line 2; features may number"):
+    with pytest.raises(InputError, match=r"feature 20,000,000, where .* 4,194,304, in line 2"):
         read_table(path)
     path.write_text("1 1:2\n0 7:1\n")
-    with pytest.raises(InputError, match=r"feature 7 in line 2; the model has 3"):
+    with pytest.raises(InputError, match=r"feature 7, where features may number 3, in line 2"):
         list(iter_batches(path, n_features=3))
     path.write_text("1 1:2\n0 99999999999999999999:1\n")
     with pytest.raises(InputError, match="line 2"):
@@ -349,9 +349,9 @@ def test_a_letter_that_the_first_look_cuts_in_two(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1 a:b", "not LIBSVM text in line 5"), ("1 2:inf", "holds inf in line 5, feature 2"),
-        ("nan 1:1", "label that is not a number in line 5"), ("1 0:1", "not LIBSVM text in line 5"),
-        ("1 4194305:1", "feature 4,194,305 in line 5; features may number 4,194,304"),
+        ("1 a:b", "not LIBSVM text .* in line 5"), ("1 2:inf", "not a finite number in line 5"),
+        ("nan 1:1", "label that is not a number in line 5"),
+        ("1 0:1", "not LIBSVM text .* in line 5"), ("1 4194305:1", "feature 4,194,305, .* line 5"),
     ],
 )  # fmt: skip
 def test_libsvm_lines_are_counted_from_one(tmp_path, line, message, rows):

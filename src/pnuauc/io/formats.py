@@ -8,7 +8,6 @@ import itertools
 import lzma
 import os
 import re
-import select
 import shutil
 import stat
 import sys
@@ -17,7 +16,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -296,10 +295,6 @@ def _first_bytes(path: Path, name: str) -> bytes:
     return head
 
 
-#: Seconds to wait for somebody to write into a pipe.
-_PATIENCE = 10.0
-
-
 @contextmanager
 def spooled(
     path: str | os.PathLike[str], options: ReadOptions | None = None
@@ -318,7 +313,7 @@ def spooled(
     # without a name where the system can: then nothing is left even by a process that is killed
     nameless = os.path.isdir("/proc/self/fd")
     make = tempfile.TemporaryFile if nameless else tempfile.NamedTemporaryFile
-    with make() as copy, _pipe(where, name) as stream:
+    with make() as copy, _pipe(where) as stream:
         _copy(stream, copy, name)
         copy.seek(0)
         kind = options.format or _piped_format(copy.read(512))
@@ -352,20 +347,12 @@ def _is_pipe(path: Path) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-@contextmanager
-def _pipe(path: Path, name: str) -> Iterator[Any]:
-    if str(path) == "-":
-        if sys.stdin is None or sys.stdin.isatty():
-            raise InputError("Nothing comes through standard input; pipe a table into it.")
-        yield sys.stdin.buffer
-        return
-    # opening a pipe that no program writes to would wait for ever
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as stream:
-        if not select.select([stream], [], [], _PATIENCE)[0]:
-            raise InputError(f"'{name}' is a pipe that no program writes to.")
-        os.set_blocking(descriptor, True)
-        yield stream
+def _pipe(path: Path) -> Any:
+    if str(path) != "-":
+        return path.open("rb")
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("Nothing comes through standard input; pipe a table into it.")
+    return nullcontext(sys.stdin.buffer)
 
 
 def _piped_format(head: bytes) -> str:

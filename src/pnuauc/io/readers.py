@@ -579,33 +579,31 @@ class LibsvmReader(Reader):
     def _parse(
         self, lines: list[bytes], first_line: int, n_features: int | None
     ) -> tuple[Any, Any]:
-        name = self.source.name
-        try:
-            X, y = _load(lines)
-        except (ValueError, OverflowError, MemoryError) as error:
-            k, reason = _first_bad(lines, error)
-            raise InputError(
-                f"'{name}' is not LIBSVM text in line {first_line + k} ({reason}); each line "
-                "reads: label index:value index:value ..., indices from 1."
-            ) from error
         limit = MAX_FEATURES if n_features is None else n_features
-        bad = np.flatnonzero((X.indices >= limit) | ~np.isfinite(X.data))
-        if len(bad) or not np.isfinite(y).all():
-            places = [k for k, line in enumerate(lines) if line.split(b"#")[0].strip()]
-            if not len(bad):
-                line = first_line + places[int(np.flatnonzero(~np.isfinite(y))[0])]
-                raise InputError(f"'{name}' has a label that is not a number in line {line}.")
-            row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
-            line, index = first_line + places[row], int(X.indices[bad[0]]) + 1
-            if index <= limit:
-                raise InputError(
-                    f"'{name}' holds {X.data[bad[0]]} in line {line}, feature {index}; leave the "
-                    "feature out or write a number."
-                )
-            needs = "the model has" if n_features is not None else "features may number"
-            raise InputError(f"'{name}' has feature {index:,} in line {line}; {needs} {limit:,}.")
-        X.resize((X.shape[0], n_features if n_features is not None else X.shape[1]))
-        return X, y
+        X, y, problem = _judged(lines, limit)
+        if problem is None:
+            X.resize((X.shape[0], n_features if n_features is not None else X.shape[1]))
+            return X, y
+        each = ((k, _judged([line], limit)[2]) for k, line in enumerate(lines, start=first_line))
+        number, problem = next((found for found in each if found[1]), (first_line, problem))
+        raise InputError(
+            f"'{self.source.name}' holds {problem} in line {number}; each line reads: "
+            "label index:value index:value ..., indices from 1."
+        )
+
+
+def _judged(lines: list[bytes], limit: int) -> tuple[Any, Any, str | None]:
+    """(CSR, labels, what is wrong with them)."""
+    try:
+        X, y = _load(lines)
+    except (ValueError, OverflowError, MemoryError):
+        shown = lines[0][:60].decode("utf-8", errors="replace").strip()
+        return None, None, f"what is not LIBSVM text ({shown!r})"
+    if X.shape[1] > limit:
+        return X, y, f"feature {X.shape[1]:,}, where features may number {limit:,},"
+    if not np.isfinite(X.data).all():
+        return X, y, "a value that is not a finite number"
+    return X, y, None if np.isfinite(y).all() else "a label that is not a number"
 
 
 def _load(lines: list[bytes]) -> tuple[Any, Any]:
@@ -616,18 +614,6 @@ def _load(lines: list[bytes]) -> tuple[Any, Any]:
         return sparse.csr_matrix((0, 0)), np.empty(0)
     X, y = load_svmlight_file(io.BytesIO(text), zero_based=False)
     return X, y
-
-
-def _first_bad(lines: list[bytes], error: Exception) -> tuple[int, str]:
-    """(place of the first line that cannot be read by itself, what is wrong with it)."""
-    for k, line in enumerate(lines):
-        try:
-            _load([line])
-        except (ValueError, OverflowError, MemoryError):
-            shown = line[:60].decode("utf-8", errors="replace").strip()
-            text = str(error).strip().splitlines()
-            return k, f"{shown!r}: {text[0]}" if text else repr(shown)
-    return 0, str(error)[:100]
 
 
 #: One class a format.
