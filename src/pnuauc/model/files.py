@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import platform
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +37,10 @@ _MAX_COMMAND, _MAX_IDS = 10_000, 1000
 
 def library_versions() -> dict[str, str]:
     """Versions of what a model depends on."""
-    import scipy
-    import sklearn
-
     import pnuauc
 
-    return {
-        "pnuauc": pnuauc.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
+    found = {"pnuauc": pnuauc.__version__, "python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
 
 
 def save_model(model: TableModel, path: str | os.PathLike[str]) -> None:
