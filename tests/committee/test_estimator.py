@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy import sparse
 from scipy.stats import spearmanr
@@ -21,17 +19,14 @@ from pnuauc import AUCClassifier, AutoAUCClassifier
 from pnuauc._utils import threads as _threads
 from pnuauc._utils.stored import Parts
 from pnuauc.baselines import LabeledOnly, RankSVM
-from pnuauc.committee import MEMBERS, Committee, Reason, find_reasons
+from pnuauc.committee import MEMBERS, Committee, find_reasons
 from pnuauc.committee import estimator as _estimator
 from pnuauc.committee.members import Situation
 from pnuauc.datasets import make_banana, make_thresholds, make_twonorm, sample_pnu
 from pnuauc.exceptions import (
     ModelFileError,
 )
-from pnuauc.labels import Roles
 from pnuauc.metrics import make_auc_scorer
-from pnuauc.study.review import top_rows
-from pnuauc.study.rows import StudyRows
 from tests.committee.samples import SETTINGS, auto, drawn, rebuilt
 
 
@@ -115,14 +110,6 @@ def test_scaling_and_shifting_columns_changes_nothing(fitted):
     again = other.decision_function(sample.X_test * factor + offset)
     # thresholds of trees are compared in single precision, so a few rows may change leaves
     assert spearmanr(again, model.decision_function(sample.X_test)).statistic > 0.999
-
-
-def test_the_order_of_rows_hardly_matters(fitted):
-    sample, model = fitted["PNU"]
-    order = np.random.RandomState(1).permutation(len(sample.y))
-    other = auto().fit(sample.X[order], sample.y[order]).decision_function(sample.X_test)
-    # other centres, folds and trees: the same ranking but for that chance
-    assert spearmanr(other, model.decision_function(sample.X_test)).statistic > 0.95
 
 
 def test_label_codes_do_not_matter(fitted):
@@ -409,47 +396,6 @@ def test_score_uses_unlabelled_rows_with_the_fitted_prior(kind):
     scorer = make_auc_scorer(prior=0.2)
     assert model.score(X, y) == pytest.approx(np.clip(scorer(model, X, y), 0.0, 1.0))
     assert model.score(X, y) != pytest.approx(expected["pn"])
-
-
-@pytest.mark.parametrize("thin", [False, True])
-def test_rows_to_review_with_probabilities_and_reasons(thin):
-    """Values in reasons are the table's; of sparse rows, which have no named columns, encoded."""
-    X = np.array([[3.0, 0.0], [1.0, 5.0], [2.0, 5.0], [4.0, 0.0]])
-    table = sparse.csr_matrix(X) if thin else pa.table({"a": X[:, 0], "b": ["p", "q", "r", "s"]})
-    names = [] if thin else ["a", "b"]
-    column = "feature 1" if thin else "b"
-
-    def reasons(rows, n, tried, cells):
-        return [
-            [Reason(column, 7.0, 0.0, 0.5), Reason("a", 8.0, 0.0, 0.01)]
-            for _ in range(rows.shape[0])
-        ]
-
-    def probability(scores):
-        return np.column_stack([scores / 10, scores / 100, scores])
-
-    model = SimpleNamespace(
-        encoder=SimpleNamespace(columns_=[SimpleNamespace(name=n) for n in names], is_sparse=thin),
-        score_encoded=lambda rows: (np.asarray(rows.todense()) if thin else rows)[:, 0],
-        percentile=lambda s: 10 * s, probability=probability, reasons=reasons,
-    )  # fmt: skip
-    roles = Roles(np.array([-1, -1, -1, 1], np.int8))
-    found = top_rows(
-        model,
-        sparse.csr_matrix(X) if thin else X,
-        StudyRows(table, roles, None, np.arange(4), None),
-        2,
-    )
-    assert [line[:3] for line in found.rows] == [[1, 3.0, 30.0], [3, 2.0, 20.0]]
-    assert found.probability == pytest.approx([0.3, 0.2])
-    if thin:
-        assert found.columns == ["feature 1", "feature 2"]
-        assert found.cells == [["3", "0"], ["2", "5"]]
-        assert found.reasons == ["feature 1 = 7 (+0.5)"] * 2
-    else:
-        assert found.cells == [["3", "p"], ["2", "r"]]
-        assert found.reasons == ["b = p (+0.5)", "b = r (+0.5)"]
-    assert found.n_columns == 2
 
 
 BOTH = ("blas", "openmp")

@@ -126,12 +126,6 @@ def test_one_seed_gives_one_result():
     assert (one.decision_function(sample.X_test) == two.decision_function(sample.X_test)).all()
 
 
-def test_two_of_a_kind_have_names_of_their_own():
-    own = [LogisticRegression(C=c) for c in (0.01, 1.0)]
-    names = [m.name for m in fitted(drawn(), own).members_]
-    assert len(set(names)) == 2
-
-
 class Broken(Watched):
     def fit(self, X, y):
         raise RuntimeError("no licence\nsecond line")

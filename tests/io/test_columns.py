@@ -61,12 +61,6 @@ def test_columns_that_number_the_rows(values, counts, as_text):
     assert found == (ID if counts else "number")
 
 
-def test_rows_with_a_gap_are_not_numbered():
-    assert kind_of([None, *range(30)]) == "number"
-    assert kind_of(["0.5", *map(str, range(1, 30))]) == "number"
-    assert kind_of([str(2**53 + k) for k in range(0, 60, 2)]) == "number"
-
-
 @pytest.mark.parametrize(
     ("n_distinct", "n", "kind"),
     [
@@ -287,14 +281,3 @@ def test_numbers_beyond_what_floats_hold_exactly():
     found = numbers(Column("c", "number", "duration"), spans)
     assert found[0] == pytest.approx(2**60 * 1e-9)
     assert strings(pa.array([1e300, -1e15, 2.5, 7.0])).tolist() == ["1e+300", "-1e+15", "2.5", "7"]
-
-
-def test_the_form_of_most_cells_wins():
-    """Nine cells of ten are written with a decimal comma; thousands marks would fit one."""
-    cells = ["1,5", "2,25", "3,75", "4,5", "1,234", "7,5", "8,5", "9,5", "0,5", "6,5"]
-    column, _ = classify("c", pa.chunked_array([cells * 3]))
-    assert (column.kind, column.form) == ("number", "n,")
-    days = ["31/01/2024", "05/02/2024", "25/12/2023"] * 4
-    assert classify("c", pa.chunked_array([days]))[0].form == "dmy"
-    named = ["31-Jan-2024", "5-Feb-2024"] * 4
-    assert classify("c", pa.chunked_array([named]))[0].form == "dby"

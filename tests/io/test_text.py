@@ -274,12 +274,6 @@ def test_a_crafted_block_is_refused(spoil, message):
         TableEncoder.from_spec(spec, arrays)
 
 
-def test_more_words_than_are_kept_the_commonest_stay(monkeypatch):
-    monkeypatch.setattr("pnuauc.io.text._MAX_TERMS", 3)
-    table = pa.table({"t": ["aa bb cc dd", "aa bb cc dd", "aa bb cc", "aa bb"]})
-    assert TextBlock.fit(["t"], table, 0).words == ("aa", "bb", "cc")
-
-
 def test_vectors_that_are_all_alike_are_left_out():
     table = pa.table({"e": [[1.0, 2.0]] * 30, "x": RNG.normal(size=30)})
     assert VectorBlock.fit(["e"], table, 0) is None

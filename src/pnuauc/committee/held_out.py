@@ -12,7 +12,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from pnuauc._utils.arrays import Floats, Indices
 from pnuauc.committee.members import Member, Situation, Training
-from pnuauc.committee.models import Part, score_parts
+from pnuauc.committee.models import Seat, score_parts
 from pnuauc.committee.views import Look, View
 from pnuauc.core.rows import row_groups
 from pnuauc.evaluation.heldout import HeldOut, row_worth, standardize
@@ -23,21 +23,15 @@ __all__ = ["cross_scores", "expected_distance", "weigh", "weigh_apart"]
 
 @dataclass(frozen=True, eq=False)
 class FoldModels:
-    """The models of one fold: parts of every member, and the scale of the fold."""
+    """The models of one fold on its scale, one member a column."""
 
     view: View
-    parts: list[tuple[Part, ...]]
-    center: Floats
-    spread: Floats
+    seats: list[Seat]
 
     def score(self, X: Any) -> Floats:
         """Scores of every member, shape (n, n_members)."""
-        return self.score_look(Look(X, self.view))
-
-    def score_look(self, look: Look) -> Floats:
-        """The same of rows whose views may be known already."""
-        raw = np.column_stack([score_parts(parts, look) for parts in self.parts])
-        return np.asarray((raw - self.center) / self.spread)
+        look = Look(X, self.view)
+        return np.column_stack([seat.score(look) for seat in self.seats])
 
 
 def cross_scores(
@@ -85,12 +79,12 @@ def cross_scores(
         own = drawn[k] if drawn else np.empty(0, dtype=np.intp)
         others = every if both else own
         parts = [member[k] for member in folds]
-        raw = FoldModels(training.look.view, parts, np.zeros(len(parts)), np.ones(len(parts)))
         # a fold's own unlabelled rows may be among the others
         wanted, place = np.unique(
             np.concatenate([*held.values(), own, others]), return_inverse=True
         )
-        found = raw.score_look(training.look.take(wanted))[place]
+        look = training.look.take(wanted)
+        found = np.column_stack([score_parts(each, look) for each in parts])[place]
         n_own = sum(map(len, held.values())) + len(own)
         center, spread = standardize(found[n_own:] if len(others) else found)
         found = (found - center) / spread
@@ -100,7 +94,8 @@ def cross_scores(
         scores.append(found[:n_own])
         fold.append(np.full(n_own, k))
         reference.append(found[n_own:])
-        models.append(FoldModels(training.look.view, parts, center, spread))
+        scales = zip(parts, center.tolist(), spread.tolist(), strict=True)
+        models.append(FoldModels(look.view, [Seat("", own, 1.0, *scale) for own, *scale in scales]))
     rows, roles = np.concatenate(number), np.concatenate(codes).astype(np.int8)
     values = np.concatenate(scores)
     return HeldOut(

@@ -164,20 +164,13 @@ class Encoding:
 
         Booleans come after the slots; text and vectors are not there (-1).
         """
-        slots, booleans, categories = 0, len(self.fill), 0
+        free = {"slot": 0, "boolean": len(self.fill), "category": 0}
         out = []
         for column in self.columns:
-            if column.kind in {"number", "date"}:
-                out.append(slots)
-                slots += len(DATE_PARTS) if column.kind == "date" else 1
-            elif column.kind == "boolean":
-                out.append(booleans)
-                booleans += 1
-            elif column.kind == "category":
-                out.append(categories)
-                categories += 1
-            else:
-                out.append(-1)
+            kind = "slot" if column.kind in {"number", "date"} else column.kind
+            out.append(free.get(kind, -1))
+            if kind in free:
+                free[kind] += len(DATE_PARTS) if column.kind == "date" else 1
         return out
 
     @cached_property
@@ -869,13 +862,8 @@ def _digest(values: Any) -> bytes:
     """The same for equal columns; different, but for chance, for others."""
     digest = hashlib.blake2b(str(values.type).encode(), digest_size=16)
     for chunk in values.chunks:
-        if chunk.null_count:
-            gaps = pc.is_null(chunk).to_numpy(zero_copy_only=False)
-            digest.update(np.packbits(gaps).tobytes())
-            chunk = chunk.drop_null()  # what lies beneath a gap is anything
-        if pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type):
-            plain = np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False))
-            digest.update(plain.view(np.uint8).data)
-        else:  # written out, a slice of a column is as a column of its own
-            digest.update(pa.record_batch([chunk], ["values"]).serialize())
+        gaps = pc.is_null(chunk).to_numpy(zero_copy_only=False)
+        digest.update(np.packbits(gaps).tobytes())
+        # what lies beneath a gap is anything; written out, a slice is as a column of its own
+        digest.update(pa.record_batch([chunk.drop_null()], ["values"]).serialize())
     return digest.digest()
