@@ -40,18 +40,22 @@ from tests.typed_tables import N as TYPED_ROWS
 
 
 class Ranker:
-    threshold_ = 0.25
+    """The first encoded column and twice the second, and so on, less 1/2."""
 
-    def __init__(self, basis, coef):
-        self.basis_, self.coef_ = basis, coef
+    threshold_ = 0.5
+
+    def __init__(self, width):
+        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.arange(1.0, width + 1)
+
+
+def model_of(table, card=None):
+    encoder = TableEncoder().fit(table)
+    X = encoder.transform(table)
+    return TableModel.from_fitted(encoder, Ranker(X.shape[1]), X, card)
 
 
 def test_rows_of_a_batch_are_numbered_from_one():
-    table = pa.table({"x": ["1", "2", "4"]})
-    encoder = TableEncoder().fit(table)
-    model = TableModel.from_fitted(
-        encoder, Ranker(IdentityBasis.from_parts(1), np.ones(1)), encoder.transform(table)
-    )
+    model = model_of(pa.table({"x": ["1", "2", "4"]}))
     bad = pa.table({"x": ["1", "two"]})
     with pytest.raises(InputError, match=r"'two' in row 2\)"):
         model.encode(bad)
@@ -303,23 +307,6 @@ def frame():
     frame.loc[::9, "size"] = np.nan
     frame.loc[4, "shop"] = None
     return frame
-
-
-def test_numbers_against_hand_computation(frame):
-    encoder = TableEncoder().fit(frame)
-    X = encoder.transform(frame)
-    names = encoder.get_feature_names_out().tolist()
-    filled = frame["size"].fillna(frame["size"].median())
-    expected = (filled - filled.mean()) / filled.std(ddof=0)
-    np.testing.assert_allclose(X[:, names.index("size")], expected, atol=1e-12)
-    np.testing.assert_array_equal(X[:, names.index("size is missing")], frame["size"].isna())
-    np.testing.assert_array_equal(X[:, names.index("flag")], frame["flag"])
-    np.testing.assert_array_equal(X[:, names.index("shop=a")], frame["shop"] == "a")
-    weekday = frame["when"].dt.day_of_week
-    column = X[:, names.index("when weekday")]
-    np.testing.assert_allclose(np.corrcoef(column, weekday)[0, 1], 1.0)
-    assert np.isfinite(X).all()
-    assert X.shape == (len(frame), len(names))
 
 
 def columns_named(encoder, X, source, view="kernels"):
@@ -591,10 +578,6 @@ def test_any_columns_give_finite_features_or_one_sentence(numbers, texts):
     assert np.isfinite(X).all()
 
 
-class Ranker_io_rare:
-    threshold_, basis_, coef_ = 0.0, IdentityBasis.from_parts(2), np.array([1.0, -2.0])
-
-
 class Parted:
     """A table in parts, as files have it: record batches, each with its name."""
 
@@ -617,9 +600,7 @@ def test_a_source_is_scored_as_the_table(tmp_path):
     rng = np.random.default_rng(0)
     table = pa.table({"a": rng.normal(size=50), "b": rng.normal(size=50), "i": np.arange(50) * 3})
     features = table.select(["a", "b"])
-    encoder = TableEncoder().fit(features)
-    X = encoder.transform(features)
-    model = TableModel.from_fitted(encoder, Ranker_io_rare(), X, {"ids": ["i"], "label": None})
+    model = model_of(features, {"ids": ["i"], "label": None})
     summary = score_file(model, Parted(table, 7), tmp_path / "out.csv")
     found = read_table(tmp_path / "out.csv")
     assert found.column_names == ["i", "score", "percentile"]
@@ -633,78 +614,25 @@ def test_a_source_is_scored_as_the_table(tmp_path):
         score_file(model, Parted(table.slice(0, 0), 4), tmp_path / "o.csv")
 
 
-RNG_io_scoring = np.random.default_rng(12)
-
-
-N = 90
-
-
-class Ranker_io_scoring:
-    threshold_ = 0.5
-
-    def __init__(self, width):
-        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.arange(1.0, width + 1)
-
-
-def model_of(table, card=None):
-    encoder = TableEncoder().fit(table)
-    X = encoder.transform(table)
-    return TableModel.from_fitted(encoder, Ranker_io_scoring(X.shape[1]), X, card)
-
-
-@pytest.fixture
-def table():
-    return pa.table(
-        {"a": RNG_io_scoring.normal(size=N).round(3), "b": RNG_io_scoring.integers(0, 9, N)}
-    )
-
-
-def test_a_model_of_a_table_does_not_score_a_matrix(table, tmp_path):
+def test_a_model_of_a_table_does_not_score_a_matrix(tmp_path):
+    table = pa.table({"a": RNG.normal(size=90), "b": RNG.integers(0, 9, 90)})
     path = tmp_path / "t.libsvm"
     path.write_text("1 1:1\n0 2:1\n")
     with pytest.raises(InputError, match="fitted on a table with named columns"):
         score_file(model_of(table), path, tmp_path / "out.csv")
     X = sparse.csr_matrix([[1.0, 0], [0, 1.0], [3.0, 2.0]])
-    encoder = TableEncoder().fit(X)
-    thin = TableModel.from_fitted(encoder, Ranker_io_scoring(2), encoder.transform(X))
+    thin = model_of(X)
     score_file(thin, path, tmp_path / "out.csv")
     scores = read_table(tmp_path / "out.csv").column("score").to_numpy()
     np.testing.assert_allclose(scores, thin.score(sparse.csr_matrix([[1.0, 0], [0, 1.0]])))
     pa.parquet.write_table(table, tmp_path / "t.parquet")
     with pytest.raises(InputError, match="fitted on a LIBSVM file"):
         score_file(thin, tmp_path / "t.parquet", tmp_path / "out.csv")
-    ((reason,),) = thin.reasons(encoder.transform(X[[2]]), 1)
+    ((reason,),) = thin.reasons(thin.encoder.transform(X[[2]]), 1)
     assert reason.column == "feature 2"  # 2 * 1 against 1 * 1
     assert reason.effect == pytest.approx(2.0)
-    ((only,),) = thin.reasons(encoder.transform(X[[2]]), 1, ["feature 1"])
+    ((only,),) = thin.reasons(thin.encoder.transform(X[[2]]), 1, ["feature 1"])
     assert only.column == "feature 1"
-
-
-RNG_io_stored = np.random.default_rng(17)
-
-
-def words(n_levels, n=132):
-    return [f"w{'x' * (k % n_levels)}" for k in range(n)]
-
-
-@pytest.mark.parametrize("n_levels", [2, 9, 10, 11, 12])
-def test_trees_take_ten_categories_apart_and_number_more(n_levels):
-    table = pa.table({"w": words(n_levels), "x": RNG_io_stored.normal(size=132)})
-    encoder = TableEncoder().fit(table)
-    trees, kernels = (encoder.transform(table, view=view) for view in ("trees", "kernels"))
-    names = sorted(set(words(n_levels)))
-    one_hot = np.array(words(n_levels))[:, None] == names
-    np.testing.assert_array_equal(kernels[:, 1:], one_hot)
-    few = n_levels <= 10
-    assert encoder.encoding_.same_for_trees is few
-    np.testing.assert_array_equal(trees[:, 0], table.column("x"))
-    if few:
-        np.testing.assert_array_equal(trees[:, 1:], one_hot)
-        assert encoder.get_feature_names_out(view="trees")[1:].tolist() == [f"w={w}" for w in names]
-    else:
-        assert trees.shape == (132, 2)
-        assert encoder.get_feature_names_out(view="trees").tolist() == ["x", "w code"]
-        np.testing.assert_array_equal(trees[:, 1], one_hot.argmax(axis=1))
 
 
 def test_views_differ_where_a_cell_is_missing():
@@ -714,7 +642,7 @@ def test_views_differ_where_a_cell_is_missing():
 
 
 def test_rare_categories_are_not_new():
-    table = pa.table({"w": [*"aabbc" * 4, "r"], "x": RNG_io_stored.normal(size=21)})
+    table = pa.table({"w": [*"aabbc" * 4, "r"], "x": RNG.normal(size=21)})
     encoder = TableEncoder().fit(table)
     assert encoder.spec()["rare"] == [["r"]]
     assert encoder.encoding_.read(table).fresh == {}

@@ -57,27 +57,13 @@ _BLOCK = 16_384
 
 @dataclass(frozen=True, eq=False)
 class DenseView(Stored):
-    """Statistics of dense columns.
+    """Statistics of dense columns: d common ones, ``n_latent`` components, e for trees alone.
 
-    Attributes
-    ----------
-    mean, deviation : ndarray, shape (d,)
-        Of the values that are there; the deviation is larger for columns of categories.
-    low, span : ndarray, shape (d,)
-        Smallest value and range, likewise.
-    holes : ndarray of int, shape (h,)
-        Columns with missing values; each has an indicator at the end of the filled view.
-    hole_mean, hole_deviation : ndarray, shape (h,)
-    squashed_mean, squashed_deviation : ndarray, shape (d + h,)
-    axes : ndarray, shape (d + h, k)
-        Principal axes of the filled columns.
-    lengths : ndarray, shape (k,)
-        Standard deviations along them.
-    own_mean, own_deviation : ndarray, shape (e,)
-        Of the columns beyond the d first ones, which trees and boosting read in their place; e = 0:
-        all members read the same columns.
-    n_latent : int
-        Columns between the two, components of text and vectors: members of their own read them.
+    Of the common ones mean and deviation (larger for categories) of the values that are there,
+    smallest value and range; ``holes`` are the h that have gaps, each with an indicator at the end
+    of the filled view; ``axes``, shape (d + h, k), the principal ones of that view and ``lengths``
+    the deviations along them. ``own``: what trees and boosting read in place of the common ones;
+    e = 0: the same.
     """
 
     mean: Floats
@@ -370,28 +356,28 @@ def _fit_dense(X: NDArray[Any], rng: np.random.RandomState, n_own: int, n_latent
     low = np.where(empty, 0.0, np.min(X, axis=0, initial=np.inf, where=~gaps))
     high = np.where(empty, 0.0, np.max(X, axis=0, initial=-np.inf, where=~gaps))
     span = high / 2 - low / 2  # halves: the range of numbers near the largest would overflow
-    fields: dict[str, Any] = {
-        "mean": mean,
-        "deviation": deviation / weights,
-        "low": low,
-        "span": np.where(span > 0, 2 * span, 1.0) / weights,
-        "holes": holes.astype(np.int64),
-        "hole_mean": hole_mean,
-        "hole_deviation": np.sqrt(hole_mean * (1 - hole_mean)),
-        "squashed_mean": np.zeros(d + len(holes)),
-        "squashed_deviation": np.ones(d + len(holes)),
-        "axes": np.zeros((d + len(holes), 0)),
-        "lengths": np.zeros(0),
-        "n_latent": n_latent,
-    }
-    fields["own_mean"], fields["own_deviation"] = _moments(own, np.isnan(own))
-    filled = Look(X, DenseView(**fields)).filled
+    width = d + len(holes)
+    view = DenseView(
+        mean,
+        deviation / weights,
+        low,
+        np.where(span > 0, 2 * span, 1.0) / weights,
+        holes.astype(np.int64),
+        hole_mean,
+        np.sqrt(hole_mean * (1 - hole_mean)),
+        np.zeros(width),
+        np.ones(width),
+        np.zeros((width, 0)),
+        np.zeros(0),
+        *_moments(own, np.isnan(own)),
+        n_latent,
+    )
+    filled = Look(X, view).filled
     z = _squash(filled)
-    none = np.zeros(z.shape, dtype=bool)
-    fields["squashed_mean"], fields["squashed_deviation"] = _moments(z, none)
-    fields["squashed_deviation"][:d] /= weights
-    fields["axes"], fields["lengths"] = _principal_axes(filled, rng)
-    return DenseView(**fields)
+    middle, unit = _moments(z, np.zeros(z.shape, dtype=bool))
+    unit[:d] /= weights
+    axes, lengths = _principal_axes(filled, rng)
+    return replace(view, squashed_mean=middle, squashed_deviation=unit, axes=axes, lengths=lengths)
 
 
 def _block_moments(block: Block) -> Moments:

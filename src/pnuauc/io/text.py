@@ -101,33 +101,33 @@ def _letters(word: str) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class TextBlock(Stored):
-    """What was learned of the text columns together.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    words, letters : tuples of str
-        The terms, v and g of them.
-    idf : ndarray, shape (v + g,)
-    axes : ndarray of float32, shape (v + g, k)
-    """
+class _Axes(Stored):
+    """Columns of a table that become ``width`` components: ``axes`` is float32, (terms, width)."""
 
     columns: tuple[str, ...]
+    axes: NDArray[np.float32]
+
+    @property
+    def width(self) -> int:
+        return int(self.axes.shape[1])
+
+    def spec(self) -> dict[str, Any]:
+        return {"kind": self.kind, "columns": list(self.columns)}
+
+
+@dataclass(frozen=True, eq=False)
+class TextBlock(_Axes):
+    """What was learned of the text columns together: v words, g letters, idf of shape (v + g,)."""
+
     words: tuple[str, ...]
     letters: tuple[str, ...]
     idf: Floats
-    axes: NDArray[np.float32]
 
     kind = "text"
 
     @property
     def name(self) -> str:
         return " + ".join(self.columns)
-
-    @property
-    def width(self) -> int:
-        return int(self.axes.shape[1])
 
     @classmethod
     def fit(cls, columns: Sequence[str], batch: Any, seed: int) -> TextBlock | None:
@@ -149,7 +149,7 @@ class TextBlock(Stored):
         if not rows_differ(X):
             return None
         del often, own, others
-        return cls(tuple(columns), words, letters, idf, _axes(X, rng))
+        return cls(tuple(columns), _axes(X, rng), words, letters, idf)
 
     @cached_property
     def _places(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -183,8 +183,7 @@ class TextBlock(Stored):
     # ------------------------------------------------------------------ in and out of a file
 
     def spec(self) -> dict[str, Any]:
-        names = {"columns": self.columns, "words": self.words, "letters": self.letters}
-        return {"kind": self.kind, **{key: list(found) for key, found in names.items()}}
+        return {**super().spec(), "words": list(self.words), "letters": list(self.letters)}
 
     @classmethod
     def rebuild(cls, parts: Parts, known: Mapping[str, str]) -> TextBlock:
@@ -195,7 +194,7 @@ class TextBlock(Stored):
         idf = parts.array("idf", "float", (n,)).astype(np.float64)
         if n and not 0.0 <= idf.min() <= idf.max() <= 100.0:  # 1 + a logarithm of rows
             raise refuse("the weights of its words are not such as pnuauc computes")
-        return cls(columns, words, letters, idf, _read_axes(parts, n))
+        return cls(columns, _read_axes(parts, n), words, letters, idf)
 
 
 def _counted(documents: Iterable[Sequence[str]]) -> tuple[list[str], Any]:
@@ -251,20 +250,10 @@ def _commonest(terms: Sequence[str], counts: Any) -> tuple[tuple[str, ...], Floa
 
 
 @dataclass(frozen=True, eq=False)
-class VectorBlock(Stored):
-    """What was learned of a column of vectors, or of columns that are one.
+class VectorBlock(_Axes):
+    """What was learned of a column of vectors, or of columns that are one; mean of shape (p,)."""
 
-    Attributes
-    ----------
-    columns : tuple of str
-        One column of lists, or p columns of numbers.
-    mean : ndarray, shape (p,)
-    axes : ndarray of float32, shape (p, k)
-    """
-
-    columns: tuple[str, ...]
     mean: Floats
-    axes: NDArray[np.float32]
 
     kind = "vector"
 
@@ -272,10 +261,6 @@ class VectorBlock(Stored):
     def name(self) -> str:
         first = self.columns[0]
         return first if len(self.columns) == 1 else f"{first} to {self.columns[-1]}"
-
-    @property
-    def width(self) -> int:
-        return int(self.axes.shape[1])
 
     @classmethod
     def fit(cls, columns: Sequence[str], batch: Any, seed: int) -> VectorBlock | None:
@@ -289,7 +274,7 @@ class VectorBlock(Stored):
         if len(X) > _FIT_ROWS:
             X = X[np.sort(rng.choice(len(X), _FIT_ROWS, replace=False))]
         mean = X.mean(axis=0)
-        return cls(tuple(columns), mean, _axes(X - mean, rng))
+        return cls(tuple(columns), _axes(X - mean, rng), mean)
 
     def encode(self, batch: Any) -> Floats:
         """Rows of unit length, shape (n, k); all 0 where the vector is missing."""
@@ -297,16 +282,13 @@ class VectorBlock(Stored):
         X[~np.isfinite(X).all(axis=1)] = 0.0
         return _unit(X @ self.axes)
 
-    def spec(self) -> dict[str, Any]:
-        return {"kind": self.kind, "columns": list(self.columns)}
-
     @classmethod
     def rebuild(cls, parts: Parts, known: Mapping[str, str]) -> VectorBlock:
         columns = _read_columns(parts, known, cls.kind)
         mean = parts.array("mean", "float", (None,)).astype(np.float64)
         if not 0 < len(mean) <= _MAX_VECTOR or len(columns) not in (1, len(mean)):
             raise refuse("its vector block has the wrong width")
-        return cls(columns, mean, _read_axes(parts, len(mean)))
+        return cls(columns, _read_axes(parts, len(mean)), mean)
 
 
 Block: TypeAlias = TextBlock | VectorBlock
