@@ -355,7 +355,7 @@ def _realized(curves: Floats, shares: Floats, n: int, chance: Floats, mass: Floa
     variance = np.maximum((curves * (1.0 - curves)) @ _MASS / n, 1e-9 * shares * (1.0 - shares))
     size = shares * (1.0 - shares) / variance - 1.0
     found = special.betaincinv(shares * size, (1.0 - shares) * size, chance)
-    return np.asarray(found * (mass @ shares) / (mass @ found))
+    return np.asarray(np.minimum(found * (mass @ shares) / (mass @ found), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
