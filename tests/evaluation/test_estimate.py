@@ -211,13 +211,13 @@ def test_combined_is_a_weighted_sum(prior, digits):
 @pytest.mark.parametrize("method", ["pn", "pu", "nu", "combined"])
 @pytest.mark.slow
 def test_coverage_of_intervals(method):
-    """500 draws at (20, 80, 1000): a 95% interval covers 91.5 to 98% (3.5 binomial errors)."""
+    """500 draws at (20, 80, 1000): a 95% interval covers 91.6 to 98.4% (3.5 binomial errors)."""
     truth, hits = stats.norm.cdf(np.sqrt(0.5)), 0
     for seed in range(500):
         y, scores = make(10_000 + seed, 20, 80, 1000)
         result = auc_estimate(y, scores, 0.3, method)
         hits += result.low <= truth <= result.high
-    assert 0.915 <= hits / 500 <= 0.98
+    assert 0.916 <= hits / 500 <= 0.984
 
 
 @given(

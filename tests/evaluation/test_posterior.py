@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import ndtr
 
+from pnuauc import fit_table
 from pnuauc._utils.stored import Parts
 from pnuauc.evaluation.posterior import Posterior, place_scores
 from pnuauc.exceptions import ModelFileError
 from pnuauc.prior import ClassPrior
+from tests.conftest import generated_sample
 
 
 def places(seed, n_p, n_n, share=0.1, distance=1.5, n_u=2000):
@@ -180,6 +183,27 @@ def test_labels_picked_for_their_score_are_noticed_and_fair_ones_are_not():
             fair = places(seed, 50, 60, share, distance, n_u=1000)[:2]
             found = place_scores(*fair, discount=2.25, n_folds=5)
             assert found.doubt is None, (seed, share, found.picked, found.misfit)
+
+
+@pytest.mark.slow
+def test_a_fit_to_reviewed_top_rows_withholds_its_numbers():
+    """The 20 highest rows labelled three times, each time by a model of all labels."""
+    sample = generated_sample("waveform", (20, 20, 600), 0.1)
+    y, truth = sample.y.astype(int), sample.y.astype(int)
+    truth[y == -1] = sample.y_unlabeled
+    quick = {"comparisons": False, "importance": False, "n_jobs": 1, "random_state": 0}
+    stated = []
+    for _ in range(4):
+        table = pd.DataFrame(sample.X).add_prefix("x").assign(label=np.where(y < 0, np.nan, y))
+        found = fit_table(table, **quick)
+        stated.append(found.findings["auc"] is not None)
+        hidden = np.flatnonzero(y == -1)
+        top = hidden[np.argsort(-found.model.score(table.iloc[hidden]))[:20]]
+        y[top] = truth[top]
+    assert stated[0]
+    assert not stated[3]
+    assert "scored high" in found.findings["auc_reason"]
+    assert found.findings["prior"] is None
 
 
 def test_labelled_negatives_on_top_are_noticed_and_a_random_draw_is_taken_at_its_word():

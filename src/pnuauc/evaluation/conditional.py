@@ -107,14 +107,6 @@ class Conditional:
         possible = (root >= 0.0) & (low <= 1.0) & (high >= 0.0)
         return np.where(possible, np.clip([low, high], 0.0, 1.0), np.nan)
 
-    def lenient_limits(self, level: float) -> Floats:
-        """As :meth:`limits`; where there are none, those at which a prior is refuted.
-
-        The true prior lies beyond the limits now and then: only far beyond it is refuted.
-        """
-        found = self.limits(level)
-        return np.where(np.isnan(found), self.limits(max(level, INTERVALS.refuted.value)), found)
-
     def distribution(self, grid: Floats) -> Floats:
         """Confidence that the AUC is at most each a: t((a - value) / sqrt(V(a))), shape (J, n)."""
         v, p, s, df = (x[:, None] for x in (self.value, self.apart, self.spread, self.df))
@@ -213,7 +205,10 @@ def mixture_limits(
         if mixed[-1] > tail and mixed[0] < 1.0 - tail:
             low, high = np.interp([tail, 1.0 - tail], mixed, _GRID)
             return float(low), float(high), kept
-    alone = parts.lenient_limits(level)
+    # the true prior lies beyond the limits now and then: only far beyond it is refuted
+    alone = parts.limits(level)
+    wider = parts.limits(max(level, INTERVALS.refuted.value))
+    alone = np.where(np.isnan(alone), wider, alone)
     share = np.where(np.isnan(alone[0]), 0.0, kept)
     if not share.any():
         return None

@@ -209,7 +209,7 @@ def auc_from_counts(
         notes.append(f"Rows of one group are alike: {', '.join(worth)} independent ones.")
     ask = _Request(counts, moments, known, level, variance_factor)
     if chosen != "combined":
-        return ask.estimate(chosen, [*notes, *_size_notes(chosen, moments.n)])
+        return ask.estimate(chosen, notes)
     alone = ask.estimate("pn", [])
     if method != "auto":
         return ask.combined(alone, notes)
@@ -227,8 +227,7 @@ def auc_from_counts(
                 return both
             reason = "they would not make the interval clearly narrower"
     notes.append(f"auto chose 'pn': the unlabelled rows are left out, because {reason}.")
-    notes += [*_size_notes("pn", moments.n), *alone.notes]
-    return replace(alone, notes=tuple(notes))
+    return replace(alone, notes=(*notes, *alone.notes))
 
 
 def unbiased_auc(counts: ScoreCounts, prior: Any = None, method: str = "auto") -> float:
@@ -296,19 +295,6 @@ def choose_method(
     return method, notes
 
 
-def _size_notes(method: str, n: Sequence[float]) -> list[str]:
-    notes = []
-    for r, role in enumerate(ROLES):
-        if r not in PAIRS.get(method.removesuffix("_raw"), (0, 1, 2)) or n[r] >= 10:
-            continue
-        notes.append(
-            f"One {role.word} row: its spread cannot be seen, so the largest possible one is used."
-            if n[r] == 1
-            else f"Only {n[r]:.0f} {role.word} rows: read the interval with care."
-        )
-    return notes
-
-
 def weights_of(method: str) -> Floats:
     """Of (PN, PU, NU), shape (3,); PN for a combination, whose weights need the rows."""
     base = "pn" if method == "combined" else method.removesuffix("_raw")
@@ -335,15 +321,11 @@ class _Request:
         """All three, beside ``alone``: the estimate from P and N."""
         assert self.prior is not None
         weights, note = weigh(self.moments, self.prior)
-        notes = [*notes, *_size_notes("combined", self.moments.n), *([note] if note else [])]
-        result = self.estimate("combined", notes, weights)
+        result = self.estimate("combined", [*notes, *([note] if note else [])], weights)
         ratio = (result.high - result.low) / max(alone.high - alone.low, 1e-12)
         helped = (
-            f"The unlabelled rows help little here: the interval is {ratio:.2f} times as wide as "
-            "that from positives and negatives alone."
-            if ratio > 0.95
-            else f"The unlabelled rows cut the width of the interval to {ratio:.2f} of that from "
-            "positives and negatives alone."
+            f"With the unlabelled rows the interval is {ratio:.2f} times as wide as from positives "
+            "and negatives alone."
         )
         return replace(result, notes=(*result.notes, helped))
 

@@ -131,28 +131,19 @@ class HeldOut:
         return found
 
     def posterior(
-        self,
-        weights: Floats,
-        prior: ClassPrior | None,
-        belief: tuple[float, float],
-        *,
-        n_unlabeled: int = 0,
-        random_labels: bool = False,
-        seed: int = 0,
+        self, weights: Floats, prior: ClassPrior | None, belief: tuple[float, float], **known: Any
     ) -> Posterior:
-        """Share and curve of the model that is fitted to all rows."""
-        places = self.places(weights)
-        parts = [self.codes == code for code in (1, 0)]
+        """Share and curve of the model that is fitted to all rows; ``known`` as place_scores."""
+        places, (p, n) = self.places(weights), (self.codes == code for code in (1, 0))
         return place_scores(
-            *(places[part] for part in parts),
+            places[p],
+            places[n],
             prior=prior,
             belief=belief,
-            weights=(self.worth[parts[0]], self.worth[parts[1]]),
+            weights=(self.worth[p], self.worth[n]),
             discount=self.discount,
             n_folds=self.n_folds,
-            n_unlabeled=n_unlabeled,
-            random_labels=random_labels,
-            seed=seed,
+            **known,
         )
 
     def auc(self, places: Floats, share: float | None = None) -> float:

@@ -190,7 +190,9 @@ class BasePrior(BaseEstimator):
         estimate, diagnostics = self._estimate(X, roles)
         if estimate.doubt is not None:
             self._refuse(estimate.doubt)
-        self.estimate_ = replace(estimate, source=self._source())
+        if estimate.is_given:  # says nothing of its own
+            estimate = replace(estimate, source=f"estimated by {type(self).__name__}")
+        self.estimate_ = estimate
         self.prior_ = estimate.value
         self.std_error_ = estimate.std_error
         self.interval_ = estimate.interval
@@ -226,10 +228,6 @@ class BasePrior(BaseEstimator):
                 'on_unidentified must be "raise", "warn" or "ignore", '
                 f"got {self.on_unidentified!r}."
             )
-
-    def _source(self) -> str:
-        """What a report calls this way to estimate."""
-        return f"estimated by {type(self).__name__}"
 
     def _refuse(self, doubt: str) -> None:
         if self.on_unidentified == "raise":

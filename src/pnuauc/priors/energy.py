@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
-from pnuauc._utils.arrays import Floats, Indices
+from pnuauc._utils.arrays import Floats
 from pnuauc.core.basis import squared_distances
 from pnuauc.core.design import joined
 from pnuauc.labels import Roles
@@ -122,7 +122,7 @@ class EnergyDistancePrior(BasePrior):
         rng = check_random_state(self.random_state)
         parts = (take(X[rows], self.max_rows, rng) for rows in roles.by_letter.values())
         P, N, U = (part.astype(np.float64) for part in parts)
-        means = _RowMeans.of(P, N, U, self.alpha)
+        means = _RowMeans(P, N, U, self.alpha)
         numerator, denominator = means.linear_form("U")
         numerator_v, denominator_v = means.linear_form("V")
         values = {
@@ -164,48 +164,32 @@ class EnergyDistancePrior(BasePrior):
         )
 
 
-class _RowMeans(NamedTuple):
-    """For every row its mean distance to the rows of another role (its own: without itself)."""
+class _RowMeans:
+    """For every row its mean distance to the rows of another role (its own: without itself).
 
-    p_to_n: Floats
-    p_to_u: Floats
-    p_to_p: Floats
-    n_to_p: Floats
-    n_to_u: Floats
-    n_to_n: Floats
-    u_to_p: Floats
-    u_to_n: Floats
+    p : to N, U and P; n : to P, U and N; u : to P and N
+    """
 
-    @classmethod
-    def of(cls, P: Any, N: Any, U: Any, alpha: float) -> _RowMeans:
-        n_p, n_n, n_u = (sample.shape[0] for sample in (P, N, U))
+    def __init__(self, P: Any, N: Any, U: Any, alpha: float) -> None:
+        pairs = ((P, N), (P, U), (N, U), (P, P), (N, N))
         (pn, np_), (pu, up), (nu, un), (pp, _), (nn, _) = (
-            distance_sums(A, B, alpha) for A, B in ((P, N), (P, U), (N, U), (P, P), (N, N))
+            distance_sums(A, B, alpha) for A, B in pairs
         )
-        return cls(
-            p_to_n=pn / n_n,
-            p_to_u=pu / n_u,
-            p_to_p=pp / (n_p - 1),
-            n_to_p=np_ / n_p,
-            n_to_u=nu / n_u,
-            n_to_n=nn / (n_n - 1),
-            u_to_p=up / n_p,
-            u_to_n=un / n_n,
-        )
-
-    @property
-    def sizes(self) -> Indices:
-        return np.array([len(self.p_to_n), len(self.n_to_p), len(self.u_to_p)])
+        self.sizes = np.array([len(pn), len(nu), len(up)])
+        n_p, n_n, n_u = self.sizes
+        self.p = pn / n_n, pu / n_u, pp / (n_p - 1)
+        self.n = np_ / n_p, nu / n_u, nn / (n_n - 1)
+        self.u = up / n_p, un / n_n
 
     def linear_form(self, statistic: str) -> tuple[float, float]:
         """A and B of prior = A / B."""
-        d_pp, d_nn = self.p_to_p.mean(), self.n_to_n.mean()
+        (d_pn, d_pu, d_pp), (_, d_nu, d_nn) = (
+            [values.mean() for values in role] for role in (self.p, self.n)
+        )
         if statistic == "V":
-            d_pp *= 1 - 1 / len(self.p_to_p)
-            d_nn *= 1 - 1 / len(self.n_to_n)
-        d_pn = self.p_to_n.mean()
-        numerator = self.n_to_u.mean() - self.p_to_u.mean() + d_pn - d_nn
-        return float(numerator), float(2 * d_pn - d_pp - d_nn)
+            d_pp *= 1 - 1 / self.sizes[0]
+            d_nn *= 1 - 1 / self.sizes[1]
+        return float(d_nu - d_pu + d_pn - d_nn), float(2 * d_pn - d_pp - d_nn)
 
     def variances(self, shares: Floats) -> Floats:
         """Var L(t) role by role, shape (3, n_t), from first-order projections of A - t B.
@@ -213,11 +197,12 @@ class _RowMeans(NamedTuple):
         Row means carry the noise of the other role's rows, so each second-order term is counted
         twice: the variance errs on the large side.
         """
+        (p_n, p_u, p_p), (n_p, n_u, n_n), (u_p, u_n) = self.p, self.n, self.u
         # each projection is a + t b, so its variance is a quadratic in t: no (n_t, n) table
         parts = (
-            (self.p_to_n - self.p_to_u, 2 * (self.p_to_p - self.p_to_n)),
-            (self.n_to_u + self.n_to_p - 2 * self.n_to_n, 2 * (self.n_to_n - self.n_to_p)),
-            (self.u_to_n - self.u_to_p, np.zeros(len(self.u_to_n))),
+            (p_n - p_u, 2 * (p_p - p_n)),
+            (n_u + n_p - 2 * n_n, 2 * (n_n - n_p)),
+            (u_n - u_p, np.zeros(len(u_n))),
         )
         variances = []
         for a, b in parts:

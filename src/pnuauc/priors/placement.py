@@ -59,9 +59,6 @@ class PlacementPrior(BasePrior):
         known = "positive" if roles.n_positive >= 2 or roles.n_negative < 2 else "negative"
         roles.require(known, "unlabeled", purpose=type(self).__name__, at_least=2)
 
-    def _source(self) -> str:
-        return "estimated from held-out scores"
-
     def _estimate(self, X: Any, roles: Roles) -> Estimate:
         rng = check_random_state(self.random_state)
         # one labelled row of a class cannot be in the training rows and be placed by them
