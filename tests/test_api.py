@@ -79,6 +79,7 @@ def test_import_needs_no_extra_and_loads_nothing():
         "import pnuauc\n"
         "assert 'sklearn' not in sys.modules and 'numpy' not in sys.modules\n"
         "assert set(pnuauc.__all__) <= set(dir(pnuauc))\n"
+        "assert callable(pnuauc.metrics.auc_estimate)\n"
         "from pnuauc import AUCClassifier, AUCClassifierCV, ClassPrior, auc_estimate, compare_auc\n"
         "from pnuauc import fit_table, load_model, make_auc_scorer, read_roles\n"
         "try:\n"

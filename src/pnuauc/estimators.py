@@ -81,7 +81,8 @@ class AUCScoreMixin(ClassifierMixin):
         """
         prior = getattr(self, "class_prior_", None)
         roles = read_roles(y, **label_codes(self))
-        return AUCScorer(prior, "auto")(self, X, roles, sample_weight=sample_weight)
+        found = AUCScorer(prior, "auto")(self, X, roles, sample_weight=sample_weight)
+        return min(max(found, 0.0), 1.0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -109,6 +109,9 @@ def test_fit_tells_what_the_story_promises(folder):
         "Unlabelled rows",
         "20 positive, 40 negative, 240 unlabelled",
         "model.html",
+        "To find half of all positives, review about",
+        "What to do next",
+        "A score above 0 is called positive",
     ):
         assert part in output
     assert "\x1b[" not in output  # no colours outside a terminal

@@ -442,6 +442,23 @@ class SparseEncoding(Stored):
         return cls(scale)
 
 
+def _gathered(notes: Mapping[str, str]) -> list[str]:
+    """Notes by column; what is said of three columns or more is one sentence."""
+    alike: dict[str, list[str]] = {}
+    for name, note in notes.items():
+        alike.setdefault(note.replace(f"'{name}'", "", 1).partition(", such as")[0], []).append(
+            name
+        )
+    found = []
+    for said, names in alike.items():
+        if len(names) < 3 or not said.startswith("Column  is "):
+            found += [notes[name] for name in names]
+        else:
+            rest = said.removeprefix("Column  is ").rstrip(".")
+            found.append(f"{len(names)} columns are {rest}: {few(names)}.")
+    return found
+
+
 @dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Columns -> numbers, the same at fit and at scoring, in two views.
@@ -591,6 +608,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             near = did_you_mean(unknown[0], names)
             raise InputError(f"There is no column {unknown[0]!r}{near} to treat as categorical.")
         chosen: list[Column] = []
+        notes: dict[str, str] = {}
         seen: dict[bytes, tuple[str, Any]] = {}
         decimal = self._decimal(table)
         formats = self._date_formats(names)
@@ -612,11 +630,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 if twin != name and earlier.equals(values):
                     column, note = None, f"Column '{name}' equals column '{twin}'; left out."
             if note:
-                self.notes_.append(note)
+                notes[name] = note
             if column is not None and column.kind == ID:
                 self.ids_.append(name)
             elif column is not None:
                 chosen.append(column)
+        self.notes_ += _gathered(notes)
         return chosen
 
     def _embedded(self, table: Any) -> set[str]:
