@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pnuauc import AUCClassifier, AUCClassifierCV
-from pnuauc.datasets import make_twonorm, sample_pnu
 from pnuauc.exceptions import LabelReadingWarning, MissingRoleError
 from pnuauc.labels import ROLES, Roles, read_roles
 
@@ -169,6 +168,7 @@ def test_classes_answer_in_the_users_coding():
     with pytest.warns(LabelReadingWarning):
         assert read_roles([-1, 1]).classes.tolist() == [-1, 1]
     assert read_roles([True, None]).classes.tolist() == [False, True]
+    assert read_roles([1, None]).announcement is None  # nobody reads it otherwise
     assert read_roles([0, None, 0]).classes.tolist() == [0, 1]
 
 
@@ -339,12 +339,6 @@ def test_whatever_takes_y_takes_roles(call) -> None:
     y = np.repeat([1.0, 0.0, np.nan], [20, 20, 40])
     X = rng.standard_normal((80, 3)) + np.where(np.arange(80) < 20, 1.5, 0.0)[:, None]
     np.testing.assert_array_equal(call(X, read_roles(y)), call(X, y))
-
-
-def rows(n_negative, seed=0):
-    X, y = make_twonorm(3000, random_state=seed)
-    s = sample_pnu(X, y, 40, n_negative, 300, 0.2, seed)
-    return s.X, read_roles(s.y, unlabeled_label=-1)
 
 
 def scored_rows(strengths, n_labeled=300, n_unlabeled=3000, prior=0.3, seed=0):

@@ -25,7 +25,6 @@ __all__ = [
     "check_outputs",
     "existing_model",
     "given_tables",
-    "n_threads",
     "scored_files",
 ]
 
@@ -205,10 +204,3 @@ def existing_model(path: Path) -> Path:
     """The file as named, or with the ending that ``fit -o model`` added."""
     with_ending = path.with_name(path.name + MODEL_ENDING)
     return with_ending if not path.is_file() and with_ending.exists() else path
-
-
-def n_threads(jobs: int) -> int:
-    """Threads of ``--jobs``; as many as there are cores for -1."""
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(jobs))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from pnuauc._utils.extras import need
 from pnuauc._utils.label_values import RoleCounts
@@ -26,7 +27,6 @@ from pnuauc.cli.files import (
     check_outputs,
     existing_model,
     given_tables,
-    n_threads,
     scored_files,
 )
 from pnuauc.cli.options import Engine
@@ -117,7 +117,7 @@ def fit_file(
     check()
     with (
         progress_bar("Fit", voice.shows_progress, FIT_STAGES) as bar,
-        given.opened(n_threads(settings.n_jobs or 1), RowMeter(bar), engine) as data,
+        given.opened(effective_n_jobs(settings.n_jobs or 1), RowMeter(bar), engine) as data,
     ):
         many = hasattr(data, "reduce")
         if many:
@@ -554,7 +554,7 @@ def score_table(
                 sys.stdout.buffer if to_stdout else path,
                 choice=choice,
                 options=reading,
-                n_threads=n_threads(jobs),
+                n_threads=effective_n_jobs(jobs),
                 tell=lambda rows: bar("rows", rows / n_rows if n_rows else 0.0, f"{rows:,}{of}"),
                 summary=total,
             )

@@ -446,16 +446,15 @@ def _gathered(notes: Mapping[str, str]) -> list[str]:
     """Notes by column; what is said of three columns or more is one sentence."""
     alike: dict[str, list[str]] = {}
     for name, note in notes.items():
-        alike.setdefault(note.replace(f"'{name}'", "", 1).partition(", such as")[0], []).append(
-            name
-        )
+        said = note.replace(f"'{name}'", "", 1).partition(", such as")[0]
+        alike.setdefault(said, []).append(name)
     found = []
     for said, names in alike.items():
         if len(names) < 3 or not said.startswith("Column  is "):
             found += [notes[name] for name in names]
         else:
             rest = said.removeprefix("Column  is ").rstrip(".")
-            found.append(f"{len(names)} columns are {rest}: {few(names)}.")
+            found.append(f"{len(names)} columns ({few(names)}) are {rest}.")
     return found
 
 
