@@ -390,7 +390,9 @@ def test_score_uses_unlabelled_rows_with_the_fitted_prior(kind):
         codes = np.where(y == -1, np.nan, y)[keep]
         assert model.score(X[keep], codes) == pytest.approx(expected[name])
         assert model.score(X[keep], codes, np.ones(keep.sum())) == pytest.approx(expected[name])
-        count = np.random.default_rng(1).integers(1, 4, keep.sum())
+        # weights are of labelled rows
+        drawn = np.random.default_rng(1).integers(1, 4, keep.sum())
+        count = np.where(np.isnan(codes), 1, drawn)
         twice = model.score(X[keep].repeat(count, axis=0), codes.repeat(count))
         assert model.score(X[keep], codes, count) == pytest.approx(twice)
     scorer = make_auc_scorer(prior=0.2)
