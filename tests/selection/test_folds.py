@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
-from pnuauc.core.basis import IdentityBasis, MultiscaleBasis
+from pnuauc.core.basis import MultiscaleBasis
 from pnuauc.selection import FoldedRows, TrainedGrid, deal_folds
 from pnuauc.selection.folds import read_cv
 
@@ -226,15 +226,6 @@ def test_candidates_without_coefficients_are_out_of_the_running(basis_of):
     assert not np.isnan(grid.judge_apart(0, "combined").mean[best])
 
 
-def test_a_class_of_one_repeated_row_is_split_all_the_same():
-    X = np.ones((20, 2))
-    rows = {"P": np.arange(6), "N": np.arange(6, 20)}
-    assert deal_folds(rows, 5, X, random_state=0).n_folds == 5
-    X[10:] = np.arange(20).reshape(10, 2)
-    X[:3] = 7.5  # two different positives: two folds
-    assert deal_folds(rows, 5, X, random_state=0).n_folds == 2
-
-
 def test_the_table_of_a_choice():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 2)) + (np.arange(120) < 20)[:, None]
@@ -252,16 +243,6 @@ def test_the_table_of_a_choice():
     assert table["weight"].sum() == pytest.approx(1)
     np.testing.assert_allclose(table["weight"][chosen.choice.kept], chosen.choice.weights)
     assert table["params"][0] == {"width": table["param_width"][0], "eta": -0.3, "alpha": 0.1}
-
-
-def test_folds_share_out_every_role():
-    rows = {"P": np.arange(7), "N": np.arange(7, 40), "U": np.arange(40, 240)}
-    folded = deal_folds(rows, 5, random_state=0)
-    for role, index in rows.items():
-        parts = folded.rows[role]
-        assert sorted(np.concatenate(parts)) == sorted(index)
-        assert max(map(len, parts)) - min(map(len, parts)) <= 1
-    assert deal_folds({**rows, "P": np.arange(3)}, 5, random_state=0).n_folds == 3
 
 
 @pytest.mark.parametrize("cv", [2, 7, np.int64(3)])
@@ -308,15 +289,6 @@ def held_out_auc(model, X, folds, k):
     positive, negative = (model.score(X[folds.rows[role][k]]) for role in "PN")
     gap = positive[:, None] - negative
     return np.mean((gap > 0) + 0.5 * (gap == 0))
-
-
-def test_a_basis_of_one_column():
-    """One coefficient a candidate: every fold's model is the column, whatever is chosen."""
-    X = np.random.default_rng(5).standard_normal((64, 1)) + (np.arange(64) < 12)[:, None]
-    folds = deal_folds(rows_of("PNU"), 3, random_state=0)
-    basis = IdentityBasis().fit(X)
-    for model in grid_of(X, folds, "PNU", basis).choose().fold_models():
-        np.testing.assert_array_equal(np.argsort(model.score(X)), np.argsort(X[:, 0]))
 
 
 def test_groups_stay_in_one_fold_whatever_their_roles_and_splitters_refuse_by_role():
