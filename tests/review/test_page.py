@@ -57,7 +57,7 @@ def test_page_does_not_tell_how_a_row_was_drawn(review):
     batch = review.next_batch()
     _text, data = page_data(batch)
     assert set(data["rows"][0]) == {"id", "texts", "cells", "marks", "reasons"}
-    by = {row.id: row.by for row in review.ledger.batches[0].rows}
+    by = {row.id: row.by for row in review.ledger.batches[0]}
     order = [by[i] for i in batch.ids]
     assert order != sorted(order)
     assert order != sorted(order, reverse=True)

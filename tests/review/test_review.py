@@ -174,7 +174,7 @@ def test_without_any_label_the_first_batch_is_random(tmp_path):
     frame, _ = table()
     review = Review(frame.drop(columns="y"), tmp_path / "r", id="id", batch=10, random_state=0)
     review.next_batch()
-    assert {row.by for row in review.ledger.batches[0].rows} == {"explore"}
+    assert {row.by for row in review.ledger.batches[0]} == {"explore"}
 
 
 def test_a_model_can_rank(tmp_path):

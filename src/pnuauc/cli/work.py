@@ -394,7 +394,7 @@ def review_table(
     named = {
         "page": "Page (open it in a browser)",
         "sheet": "Sheet",
-        "labelled": "Table with all labels, for pnuauc fit",
+        "labelled": "Table with all labels, for pnuauc fit --propensity probability",
     }
     voice.rows([(named[key], path) for key, path in files.items()])
     voice.data({**status.to_dict(), "notes": notes, "files": files})

@@ -43,11 +43,6 @@ class Drawn(NamedTuple):
     by: str
 
 
-class _Batch(NamedTuple):
-    rows: list[Drawn]
-    date: str
-
-
 class Round(NamedTuple):
     """After a complete round: rows of the pool left, positives found, rows without a decision,
     and the random draws."""
@@ -63,17 +58,18 @@ class Ledger:
 
     Attributes
     ----------
-    batches : list of batches, round r at place r - 1
+    batches : list of lists of Drawn, round r at place r - 1; ``drawn`` has the same rows by id
     decisions : dict from id to (decision, date), the last one of each row
     by_hand : ids with a decision that no batch had drawn before, and the round after which it came
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.batches: list[_Batch] = []
+        self.batches: list[list[Drawn]] = []
+        self.drawn: dict[str, Drawn] = {}
+        self._dates: list[str] = []
         self.decisions: dict[str, tuple[str, str]] = {}
         self.by_hand: dict[str, int] = {}
-        self._drawn: set[str] = set()
         text = path.read_bytes() if path.exists() else b""
         for number, line in enumerate(text.split(b"\n")[:-1], start=1):
             try:
@@ -109,11 +105,12 @@ class Ledger:
         date = str(entry["date"])
         if "drawn" in entry:
             rows = [Drawn(str(i), float(p), float(s), str(by)) for i, p, s, by in entry["drawn"]]
-            self.batches.append(_Batch(rows, date))
-            self._drawn |= {row.id for row in rows}
+            self.batches.append(rows)
+            self._dates.append(date)
+            self.drawn |= {row.id: row for row in rows}
             return
         for name, decision in entry["decisions"].items():
-            if name not in self._drawn:
+            if name not in self.drawn:
                 self.by_hand.setdefault(name, len(self.batches))
             self.decisions[name] = (str(decision), date)
 
@@ -130,12 +127,12 @@ class Ledger:
     @property
     def seen(self) -> set[str]:
         """Rows that are no longer in the pool: drawn, or decided by hand."""
-        return {*self._drawn, *self.by_hand}
+        return {*self.drawn, *self.by_hand}
 
     @property
     def open_rows(self) -> list[Drawn]:
         """Rows of the last batch of which nothing was said yet."""
-        last = self.batches[-1].rows if self.batches else []
+        last = self.batches[-1] if self.batches else []
         return [row for row in last if row.id not in self.decisions]
 
     def rounds(self, pool: Collection[str]) -> Iterator[Round]:
@@ -148,11 +145,11 @@ class Ledger:
         size = left = len(pool)
         found = refuted = 0
         for k, batch in enumerate(self.batches):
-            if any(row.id not in self.decisions for row in batch.rows):
+            if any(row.id not in self.decisions for row in batch):
                 return
             draws = []
             by_hand = [(i, "hand") for i, after in self.by_hand.items() if after == k and i in pool]
-            drawn = sorted(((row.id, row.by) for row in batch.rows), key=lambda r: r[1] != "score")
+            drawn = sorted(((row.id, row.by) for row in batch), key=lambda r: r[1] != "score")
             for name, by in (*by_hand, *drawn):
                 decision = self.decision(name)
                 if by == "explore":
@@ -167,9 +164,9 @@ class Ledger:
         lines: list[list[Any]] = [
             ["id", "round", "probability", "score", "drawn_by", "decision", "date"]
         ]
-        for k, batch in enumerate(self.batches, start=1):
-            for i, p, s, by in batch.rows:
-                lines.append([i, k, p, s, by, *self.decisions.get(i, ("", batch.date))])
+        for k, (batch, date) in enumerate(zip(self.batches, self._dates, strict=True), start=1):
+            for i, p, s, by in batch:
+                lines.append([i, k, p, s, by, *self.decisions.get(i, ("", date))])
         return lines + [[i, k, "", "", "hand", *self.decisions[i]] for i, k in self.by_hand.items()]
 
 

@@ -136,18 +136,6 @@ def monitor_table(
             now = (float(found.value), float(found.low), float(found.high))
     if "value" in (card.get("auc") or {}):
         then = tuple(float(card["auc"][key]) for key in ("value", "low", "high"))
-    reasons = []
-    if drift.matters:
-        way = "higher" if drift.effect > 0 else "lower"
-        reasons.append(f"Scores are {way} than those of the rows that the model was fitted on.")
-    if moved := [column.name for column in columns if column.matters]:
-        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
-        names = ", ".join(f"'{name}'" for name in moved[:3])
-        reasons.append(f"Columns have drifted: {names}{more}.")
-    if then is not None and now is not None and now[2] < then[1]:
-        reasons.append(
-            f"The AUC has fallen: at most {now[2]:.3f} now, at least {then[1]:.3f} then."
-        )
     chances = model.probability(scores)
     prior = (card.get("prior") or {}).get("value")
     return Monitoring(
@@ -160,8 +148,27 @@ def monitor_table(
         auc_then=then,
         auc_now=now,
         level=level,
-        reasons=tuple(reasons),
+        reasons=_reasons(drift, columns, then, now),
     )
+
+
+def _reasons(
+    drift: Drift, columns: list[Drift], then: tuple[float, ...] | None, now: Any
+) -> tuple[str, ...]:
+    """Why to fit again, in sentences."""
+    reasons = []
+    if drift.matters:
+        way = "higher" if drift.effect > 0 else "lower"
+        reasons.append(f"Scores are {way} than those of the rows that the model was fitted on.")
+    if moved := [column.name for column in columns if column.matters]:
+        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+        names = ", ".join(f"'{name}'" for name in moved[:3])
+        reasons.append(f"Columns have drifted: {names}{more}.")
+    if then is not None and now is not None and now[2] < then[1]:
+        reasons.append(
+            f"The AUC has fallen: at most {now[2]:.3f} now, at least {then[1]:.3f} then."
+        )
+    return tuple(reasons)
 
 
 def _share_below(values: Floats, ordered: Floats) -> Floats:

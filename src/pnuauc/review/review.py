@@ -358,15 +358,6 @@ class Review:
         return y
 
     @property
-    def probability(self) -> Floats:
-        """The odds with which a row was drawn in its round; NaN where unknown, shape (n,)."""
-        out = np.full(len(self.ids), np.nan)
-        for batch in self.ledger.batches:
-            for row in batch.rows:
-                out[self._place[row.id]] = row.probability
-        return out
-
-    @property
     def scores(self) -> Floats | None:
         """Scores of the last ranking, shape (n,); None before the first."""
         ranking = self._last_ranking
@@ -383,14 +374,15 @@ class Review:
     def labelled(self) -> Any:
         """The table as a ``pyarrow.Table`` with the decisions in its label column, and a column
         "probability": the odds with which a row was drawn, missing where they are unknown."""
+        chance = np.full(len(self.ids), np.nan)
+        for row in self.ledger.drawn.values():
+            chance[self._place[row.id]] = row.probability
         label, table = self._settings.label, self.table
-        if label in table.column_names:
-            table = table.drop_columns([label])
-        y = pa.array(self.y, from_pandas=True).cast(pa.int8())
-        table = table.append_column(label, y)
+        table = table.select([name for name in table.column_names if name != label])
+        table = table.append_column(label, pa.array(self.y, from_pandas=True).cast(pa.int8()))
         if "probability" in table.column_names:
             return table
-        return table.append_column("probability", pa.array(self.probability, from_pandas=True))
+        return table.append_column("probability", pa.array(chance, from_pandas=True))
 
     # The loop.
 
@@ -400,7 +392,7 @@ class Review:
             self._draw()
         # the page and the sheet of the last batch, in an order that hides how rows were drawn
         s, number = self._settings, len(self.ledger.batches)
-        drawn = self.ledger.batches[-1].rows
+        drawn = self.ledger.batches[-1]
         order = np.random.default_rng([s.random_state, number, 1]).permutation(len(drawn))
         rows = np.array([self._place[drawn[k].id] for k in order])
         ids = [self.ids[k] for k in rows]
@@ -446,7 +438,7 @@ class Review:
 
     def _last_rate(self, by: str) -> float:
         """Positives per row of the last batch, of the rows drawn this way."""
-        last = self.ledger.batches[-1].rows if self.ledger.batches else []
+        last = self.ledger.batches[-1] if self.ledger.batches else []
         hits = [self.ledger.decision(row.id) == "positive" for row in last if row.by == by]
         # before the first batch, and after one without such rows, the ranking gets its chance
         return float(np.mean(hits)) if hits else float(by == "score")
@@ -529,9 +521,8 @@ class Review:
         if last is None:
             return None
         by = np.full(len(self.ids), "", dtype=object)
-        for row in (row for batch in ledger.batches for row in batch.rows):
-            if row.id in ledger.decisions:
-                by[self._place[row.id]] = row.by
+        for name in ledger.decisions.keys() & ledger.drawn.keys():
+            by[self._place[name]] = ledger.drawn[name].by
         by[[self._place[name] for name in ledger.by_hand]] = "hand"
         pool = np.isnan(self._given)[last.rows]
         rows = last.rows[pool]
