@@ -183,11 +183,10 @@ class _Watch:
 
     def look(self, now: Ranking, rows: NDArray[Any], random: NDArray[np.bool_], round: int) -> None:
         self.by[rows] = np.where(random, "explore", "score")
-        pool = self.by[now.rows] != "table"
-        at, held_out = now.rows[pool], now.held_out[pool]
-        true, by = self.truth[at], self.by[at]
+        pool = self.by != "table"
+        held_out, true, by = now.held_out[pool], self.truth[pool], self.by[pool]
         y = np.where(by == "", np.nan, true)
-        said = outlook(held_out, y, by, weights=now.weights[pool], batch=len(rows))
+        said = outlook(held_out, y, by, batch=len(rows))
         found = int(self.truth[self.by != ""].sum())
         enough = said and said.holds and found >= TARGET * (found + said.hidden.high)
         if self.stop is None and enough:
@@ -195,7 +194,7 @@ class _Watch:
         if round not in LOOKED:
             return
         wanted = {"share": true.mean(), "auc": said and roc_auc_score(true, held_out)}
-        u = (rankdata(held_out) - 0.5) / max(len(held_out), 1)
+        u = (rankdata(held_out) - 0.5) / len(held_out)
         plain = said and place_scores(u[y == 1], u[y == 0])
         for name in HELD:
             what, how = name.split("_")

@@ -185,10 +185,10 @@ class Posterior:
         low, high = np.minimum(low, mean), np.maximum(high, mean)
         return {"fpr": fpr, "tpr": mean, "low": low, "high": high}
 
-    def mean_chance(self, places: ArrayLike, weights: ArrayLike) -> Floats:
-        """Weighted mean of pi over rows at these places, for every curve, shape (m,)."""
-        u, w = (np.asarray(part, dtype=np.float64) for part in (places, weights))
-        return np.asarray(self.curves @ _cell_counts(u, w / w.sum()))
+    def mean_chance(self, places: ArrayLike) -> Floats:
+        """Mean of pi over rows at these places, for every curve, shape (m,)."""
+        u = np.asarray(places, dtype=np.float64)
+        return np.asarray(self.curves @ _cell_counts(u, np.full(len(u), 1.0 / len(u))))
 
     def top(self, k: int, n_unlabeled: int, level: float = 0.95) -> Expected:
         """Positives among the k highest of n_unlabeled unlabelled rows: mean, prediction interval.

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
+from scipy.stats import rankdata
 
 from pnuauc._utils.arrays import Floats
 from pnuauc.evaluation.posterior import Expected, place_scores
@@ -64,47 +65,36 @@ def outlook(
     y: ArrayLike,
     by: ArrayLike,
     *,
-    weights: ArrayLike | None = None,
-    n_left: int | None = None,
     batch: int = 100,
     level: float = 0.95,
     stop_level: float = 0.9,
 ) -> Outlook | None:
-    """Hidden positives, share and AUC; None before the review finds a positive.
+    """Hidden positives, share and AUC; None before the review finds a positive, and without scores.
 
     Parameters
     ----------
-    held_out : shape (m,), scores of rows of the pool by models that had not seen their labels
-    y : 1, 0 or NaN, shape (m,)
-    by : shape (m,), how a row came to be read: "score", "explore", "" where nobody has looked at
+    held_out : shape (n,), scores of the pool by models that had not seen the row's label
+    y : 1, 0 or NaN, shape (n,)
+    by : shape (n,), how a row came to be read: "score", "explore", "" where nobody has looked at
         it, anything else where that is not known, so that its label is no evidence
-    weights : rows of the pool that each stands for, shape (m,); 1 by default
-    n_left : rows of the pool that nobody has looked at; by default those given
     batch : rows of the next batch
     level, stop_level : probability of the intervals of share and AUC, and of each limit of hidden
     """
     scores, y = (np.asarray(part, dtype=np.float64) for part in (held_out, y))
     by = np.asarray(by, dtype=str)
-    worth = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=np.float64)
-    order = np.argsort(scores)
-    u = np.empty(len(order))
-    u[order] = (np.cumsum(worth[order]) - 0.5 * worth[order]) / worth.sum()
     random, read, left = by == "explore", np.isin(by, ["explore", "score"]), by == ""
-    if not (read & (y == 1)).any():
+    if np.isnan(scores).any() or not (read & (y == 1)).any():
         return None
+    u = (rankdata(scores) - 0.5) / len(scores)
     posterior = place_scores(u[read & (y == 1)], u[read & (y == 0)], random_labels=True)
     hits = int((y[random] == 1).sum())
     wanted = float(posterior.probability(u[random & ~np.isnan(y)]).sum())
     holds = hits == 0 or float(special.pdtrc(hits - 1, wanted)) >= 1.0 - level
-    n = int(left.sum()) if n_left is None else n_left
     hidden, soon = Expected(0.0, 0.0, 0.0), 0.0
-    if n and left.any():
-        rates = posterior.mean_chance(u[left], worth[left])
-        hidden = _counts(rates, posterior.weights, n, stop_level)
-        size = min(batch, n)
-        first = np.flatnonzero(left)[np.argsort(-u[left])]
-        first = first[: np.searchsorted(np.cumsum(worth[first]), size) + 1]
-        soon = size * float(posterior.probability(u[first]).mean())
+    if left.any():
+        rates = posterior.mean_chance(u[left])
+        hidden = _counts(rates, posterior.weights, int(left.sum()), stop_level)
+        soon = float(posterior.probability(np.sort(u[left])[-batch:]).sum())
     auc, share = posterior.auc(level), posterior.share(level)
     return Outlook(hidden, share, auc, soon, hits, wanted, holds)
 

@@ -49,15 +49,12 @@ class Ranking(NamedTuple):
     Attributes
     ----------
     scores : shape (n,)
-    rows : those that stand for the table, shape (m,): all, or where these are many a draw
-    held_out : their scores by models that had not seen their labels, shape (m,)
-    weights : how many rows of the table each stands for, shape (m,)
+    held_out : scores by models that had not seen the row's label, shape (n,); NaN where positives
+        are too few for that
     """
 
     scores: Floats
-    rows: NDArray[np.intp]
     held_out: Floats
-    weights: Floats
 
 
 class PoolRanker:
@@ -125,56 +122,57 @@ class PoolRanker:
         if not (y == 1).any() or not self._views:
             return None
         rows, target, weight = self._training(y)
-        n_folds = _FOLDS if len(np.unique(self._groups[rows[target]])) >= _FOLDS else 1
-        fold = self._deal(rows, y[rows], n_folds)
+        few = len(np.unique(self._groups[rows[target]])) < 2 * _FOLDS
+        n_folds = 1 if few else _FOLDS
+        fold = self._deal(y, n_folds)
         free = np.isnan(y) if np.isnan(y).any() else np.ones(len(y), dtype=bool)
-        whole, held_out = [], []
+        scores, held_out, lift = [], [], []
         for name, X in self._views.items():
-            total, own = np.zeros(len(y)), np.empty(len(rows))
+            total, own = np.zeros(len(y)), np.full(len(y), np.nan)
             for k in range(n_folds):
-                use = (fold != k) | (n_folds == 1)
-                scores = _fit(name, X, rows[use], target[use], weight[use], n_folds, self._seed + k)
-                total += scores
-                own[fold == k] = rankdata(scores[rows[fold == k]]) / np.sum(fold == k)
+                use = rows if few else rows[fold[rows] != k]
+                found = _fit(name, X, use, y[use] == 1, weight[use], n_folds, self._seed + k)
+                total += found
+                own[fold == k] = rankdata(found[fold == k]) / np.sum(fold == k)
             # in units of the rows that are not labelled, among which one chooses
-            whole.append((total - total[free].mean()) / (total[free].std() + 1e-12))
+            scores.append((total - total[free].mean()) / (total[free].std() + 1e-12))
             held_out.append(own)
-        shares = np.full(len(whole), 1.0 / len(whole))
-        if n_folds == 1:
-            out = shares @ np.array(whole)
-            return Ranking(out, rows[:0], out[:0], out[:0])
-        # nothing for what ranks no better than chance, and the better the more
-        aucs = np.array([roc_auc_score(target, h, sample_weight=weight) for h in held_out])
-        lift = np.maximum(aucs - 0.5, 0.0)
-        if lift.any() and target.sum() >= 2 * _FOLDS:
-            odds = (lift / lift.max()) ** 4
-            shares = odds / odds.sum()
-        stands = np.empty(len(rows))
-        for group in (y == 1, y == 0, np.isnan(y)):
-            stands[group[rows]] = group.sum() / max(group[rows].sum(), 1)
-        return Ranking(shares @ np.array(whole), rows, shares @ np.array(held_out), stands)
+            auc = roc_auc_score(target, own[rows], sample_weight=weight[rows])
+            lift.append(max(auc - 0.5, 0.0))
+        odds = np.ones(len(lift))
+        if not few and any(lift):
+            # nothing for what ranks no better than chance, and the better the more
+            odds = (np.array(lift) / max(lift)) ** 4
+        shares = odds / odds.sum()
+        nothing = np.full(len(y), np.nan)
+        return Ranking(shares @ np.array(scores), nothing if few else shares @ np.array(held_out))
 
     def _training(self, y: Floats) -> tuple[NDArray[np.intp], NDArray[np.bool_], Floats]:
-        """Rows to learn from, which of them are positive, and their weights."""
-        rng = np.random.default_rng(self._seed)
-        parts = []
-        for group, most in ((y == 1, _LABELED), (y == 0, _LABELED), (np.isnan(y), _UNLABELED)):
+        """Rows to learn from, which of them are positive, and the weights of all rows."""
+        rng, weight, parts = np.random.default_rng(self._seed), np.zeros(len(y)), []
+        n_positive = min(int((y == 1).sum()), _LABELED)
+        rest = 0.5 if (y == 0).any() else 1.0
+        for group, most, total in (
+            (y == 1, _LABELED, 1.0),
+            (y == 0, _LABELED, 0.5),
+            (np.isnan(y), _UNLABELED, rest),
+        ):
             rows = np.flatnonzero(group)
-            parts.append(rows if len(rows) <= most else rng.choice(rows, most, replace=False))
-        sizes = np.array([len(part) for part in parts])
-        totals = np.array([1.0, 0.5, 0.5]) if sizes[1] else np.array([1.0, 0.0, 1.0])
-        weight = np.repeat(sizes[0] * totals / np.maximum(sizes, 1), sizes)
-        return np.concatenate(parts), np.arange(sizes.sum()) < sizes[0], weight
+            rows = rows if len(rows) <= most else rng.choice(rows, most, replace=False)
+            weight[rows] = n_positive * total / max(len(rows), 1)
+            parts.append(rows)
+        rows = np.concatenate(parts)
+        return rows, y[rows] == 1, weight
 
-    def _deal(self, rows: NDArray[np.intp], y: Floats, n_folds: int) -> NDArray[np.intp]:
-        """Fold of each row: groups are dealt whole, those with positives first, shape (m,)."""
-        rng, group = np.random.default_rng(self._seed), self._groups[rows]
+    def _deal(self, y: Floats, n_folds: int) -> NDArray[np.intp]:
+        """Fold of each row: groups are dealt whole, those with positives first, shape (n,)."""
+        rng = np.random.default_rng(self._seed)
         fold = np.full(self._groups.max() + 1, -1)
         for role in (y == 1, y == 0, np.isnan(y)):
-            new = np.unique(group[role])
+            new = np.unique(self._groups[role])
             new = new[fold[new] < 0]
             fold[new] = rng.permutation(np.arange(len(new)) % n_folds)
-        return np.asarray(fold[group])
+        return np.asarray(fold[self._groups])
 
     def explain(self, rows: NDArray[np.intp], y: Floats) -> tuple[list[list[str]], list[str]]:
         """For each row the words that speak for it, and its columns that do, as text."""
@@ -183,6 +181,7 @@ class PoolRanker:
         if not (y == 1).any():
             return marks, reasons
         known, target, weight = self._training(y)
+        weight = weight[known]
         if "words" in self._views:
             X = self._views["words"]
             model = LogisticRegression(C=8.0, max_iter=200)

@@ -422,7 +422,7 @@ class Review:
         explore = s.explore
         if ranking is None:  # nothing to learn from: all rows at random
             explore, scores = 1.0, np.zeros(len(self.ids))
-            ranking = Ranking(scores, pool[:0], scores[:0], scores[:0])
+            ranking = Ranking(scores, scores + np.nan)
         if explore == "auto":
             explore = explore_share(self._last_rate("score"), self._last_rate("explore"))
         rng = np.random.default_rng([s.random_state, len(ledger.batches)])
@@ -450,7 +450,7 @@ class Review:
     @cached_property
     def _model_ranking(self) -> Ranking:
         scores = load_model(str(self._settings.model)).score(self.table)
-        return Ranking(scores, np.arange(len(scores)), scores, np.ones(len(scores)))
+        return Ranking(scores, scores)
 
     def add(self, decisions: Any, *, relabel: bool = False) -> list[str]:
         """Take decisions in: all of them, or none where something is wrong.
@@ -511,10 +511,10 @@ class Review:
             level=1.0 - s.alpha,
             stop=recall >= s.stop_at_recall,
             rounds=tuple(rounds),
-            expected=self._expected(n_left + len(ledger.open_rows)),
+            expected=self._expected(),
         )
 
-    def _expected(self, n_left: int) -> Outlook | None:
+    def _expected(self) -> Outlook | None:
         """From the last ranking; how rows picked by hand were found is not known, so that they are
         no evidence."""
         last, s, ledger = self._last_ranking, self._settings, self.ledger
@@ -524,17 +524,8 @@ class Review:
         for name in ledger.decisions.keys() & ledger.drawn.keys():
             by[self._place[name]] = ledger.drawn[name].by
         by[[self._place[name] for name in ledger.by_hand]] = "hand"
-        pool = np.isnan(self._given)[last.rows]
-        rows = last.rows[pool]
-        return outlook(
-            last.held_out[pool],
-            self.y[rows],
-            by[rows],
-            weights=last.weights[pool],
-            n_left=n_left,
-            batch=s.batch,
-            level=1.0 - s.alpha,
-        )
+        pool, level = np.isnan(self._given), 1.0 - s.alpha
+        return outlook(last.held_out[pool], self.y[pool], by[pool], batch=s.batch, level=level)
 
 
 def _recall(found: int, hidden: float) -> float:

@@ -595,8 +595,8 @@ def _label_weights(cells: Any, name: str, roles: Roles) -> tuple[Floats, list[st
         if len(rows) and not weights[rows].any():
             raise InputError(
                 f"Column '{name}' gives no {word} row a chance below 1 of having been labelled: "
-                f"nothing is known of {word} rows among the unlabelled ones. Drop the column to take "
-                "the labels for a fair sample."
+                f"nothing is known of {word} rows among the unlabelled ones. Drop the column to "
+                "take the labels for a fair sample."
             )
     unknown, certain = int((labeled & ~known).sum()), int((weights[used] == 0.0).sum())
     counts = ((unknown, "an unknown chance"), (certain, "certainty"))
