@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,7 +16,6 @@ from pnuauc.study import (
     fit_study,
     make_payments,
 )
-from pnuauc.study import fit as study_fit
 from pnuauc.study.review import top_rows
 from pnuauc.study.rows import StudyRows
 
@@ -187,18 +184,6 @@ def test_order_of_rows_does_not_matter_to_the_prior():
     assert abs(found[0].value - found[1].value) < 0.5 * found[0].std_error
 
 
-def test_top_rows_are_the_highest_unlabelled_scores():
-    table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
-    settings = FitSettings(n_centers=10, folds=2, top=7, importance=False)
-    study = fit_study(table, ColumnRoles("is_fraud", ids=("payment_id",)), settings)
-    scores = study.model.score(table)
-    unlabeled = [i for i, v in enumerate(table.column("is_fraud").to_pylist()) if v is None]
-    expected = sorted(unlabeled, key=lambda i: -scores[i])[:7]
-    assert [row[0] - 1 for row in study.findings.top.rows] == expected
-    ids = table.column("payment_id").to_pylist()
-    assert [row[1] for row in study.findings.top.rows] == [ids[i] for i in expected]
-
-
 def test_beliefs_that_nothing_would_use():
     for belief, more, words in (
         ((0.1, 0.2), {"prior": 0.1}, "given is not estimated"),
@@ -271,15 +256,6 @@ def test_threshold_and_best_rows_of_a_draw_come_from_all_rows():
     top = study.findings.top
     assert [line[:2] for line in top.rows] == [[21 + i, f"r{20 + i}"] for i in best]
     assert [line[2] for line in top.rows] == pytest.approx(scores[best].tolist())
-
-
-def test_the_time_of_a_fit_is_between_its_begin_and_its_end(monkeypatch):
-    readings = iter([100.0, 112.3456])
-    clock = SimpleNamespace(perf_counter=lambda: next(readings))
-    monkeypatch.setattr(study_fit, "time", clock)
-    study = fit_study(a_table(), COLUMNS, FitSettings(**SHORT))
-    assert study.findings.seconds == 12.3
-    assert study.model.card["table"] == study.findings.table.to_dict()
 
 
 @pytest.mark.parametrize("folds", [2, 5])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -95,16 +94,6 @@ def test_a_fit_is_the_same_however_the_table_is_cut(frame, settings, tmp_path, m
         named = [other["top"]["header"].index("name"), first["top"]["header"].index("name")]
         names = [[row[i] for row in f["top"]["rows"]] for f, i in zip((other, first), named)]
         assert names[0] == names[1]
-
-
-class Shipping(MemorySource):
-    """Ships every function as an engine would."""
-
-    def select(self, columns):
-        return Shipping(self.table.select(list(columns)), batch_rows=self.batch_rows)
-
-    def map(self, function):
-        return super().map(pickle.loads(pickle.dumps(function)))
 
 
 def test_threshold_and_rows_to_review_come_from_all_rows(frame):

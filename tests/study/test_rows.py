@@ -383,12 +383,3 @@ def test_rows_that_are_drawn_are_told_and_a_column_that_counts_them_left_out():
     drawn = {tuple(study_rows(numbered(30), ColumnRoles("y", ids=("i",)), 29, s).numbers)
              for s in range(4)}  # fmt: skip
     assert len(drawn) > 1
-
-
-def test_sparse_rows_are_used_as_they_are():
-    X = sparse.coo_matrix(np.eye(6))
-    labels = np.array([1.0, 1, 0, 0, np.nan, np.nan])
-    rows = study_rows((X, labels), ColumnRoles("label"), 2, 0)
-    assert rows.table.format == "csr"
-    assert (rows.roles.counts, rows.numbers.tolist()) == ((2, 2, 2), list(range(6)))
-    assert (rows.origin, rows.ids, rows.notes) == (None, None, ())
