@@ -24,7 +24,7 @@ STORIES = {
     "PNU": (30, 60, 0.2, ("--folds", 3)),
     "PU": (30, 0, 0.2, ("--folds", 3)),
     "rare": (12, 48, 0.04, ("--folds", 3)),
-    "picked": (12, 48, 0.2, ("--folds", 3)),
+    "picked": (30, 60, 0.2, ("--folds", 3)),
     "grouped": (30, 60, 0.2, (*FAST, "--group", "customer")),
     "timed": (60, 90, 0.2, (*FAST, "--time", "day")),
 }
