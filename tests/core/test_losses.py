@@ -116,9 +116,14 @@ def test_value_and_derivative_agree_with_the_two_methods(loss):
     np.testing.assert_allclose(derivative, loss.derivative(m), rtol=1e-14)
 
 
-@pytest.mark.parametrize("loss", [x for x in ALL if x.convex and x.differentiable], ids=repr)
-def test_consistent_differentiable_losses_fall_at_zero(loss):
-    assert loss.derivative(0.0) < 0.0
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=repr)
+def test_consistent_flag(loss):
+    """Gao and Zhou (2015): convex, differentiable, non-increasing with l'(0) < 0 suffices; squared
+    and zero-one loss are consistent by other arguments, hinge and absolute loss are not."""
+    m = np.linspace(-20.0, 20.0, 4001)
+    falls = loss.has_derivative and loss.derivative(0.0) < 0 and (loss.derivative(m) <= 0).all()
+    proved = loss.convex and loss.differentiable and falls
+    assert loss.consistent == (proved or loss.name in {"squared", "zero_one"})
 
 
 @pytest.mark.parametrize("loss", [x for x in ALL if isinstance(x, SmoothLoss)], ids=repr)
