@@ -233,9 +233,9 @@ def sample_pnu(
     unlabeled_draw : {"exact", "binomial"}
     n_test : int, optional
         At most this many test rows, drawn at random from the rest; default all the rest.
-    scale : {"none", "standard", "minmax"}
-        "standard" brings every column to mean 0 and deviation 1, "minmax" to [0, 1], with the
-        statistics of the training rows (P, N and U together, no labels used). Dense X only.
+    scale : {"none", "standard"}
+        "standard" brings every column to mean 0 and deviation 1 with the statistics of the training
+        rows (P, N and U together, no labels used). Dense X only.
 
     Returns
     -------
@@ -264,54 +264,37 @@ def sample_pnu(
         raise ValueError(f"prior is a share of positives and must lie in [0, 1], got {prior}.")
     if min(n_positive, n_negative, n_unlabeled) < 0:
         raise ValueError("n_positive, n_negative and n_unlabeled must not be negative.")
+    if unlabeled_draw not in ("exact", "binomial"):
+        raise ValueError(f'unlabeled_draw must be "exact" or "binomial", got {unlabeled_draw!r}.')
+    if scale not in ("none", "standard") or (scale == "standard" and sparse.issparse(X)):
+        raise ValueError(f'scale must be "none", or "standard" for dense rows; got {scale!r}.')
     rng = check_random_state(random_state)
-    hidden = _hidden_positives(n_unlabeled, prior, unlabeled_draw, rng)
+    exact = unlabeled_draw == "exact"
+    hidden = round(prior * n_unlabeled) if exact else int(rng.binomial(n_unlabeled, prior))
     positives, negatives = (rng.permutation(np.flatnonzero(y == label)) for label in (1, 0))
-    _require_rows("positive", len(positives), n_positive, hidden)
-    _require_rows("negative", len(negatives), n_negative, n_unlabeled - hidden)
+    for word, available, labeled, unlabeled in (
+        ("positive", len(positives), n_positive, hidden),
+        ("negative", len(negatives), n_negative, n_unlabeled - hidden),
+    ):
+        if available < labeled + unlabeled:
+            raise ValueError(
+                f"The set has {available} {word} rows but {labeled} labelled and {unlabeled} "
+                "unlabelled ones are asked for: ask for fewer rows, or another prior (rows are not "
+                "drawn twice)."
+            )
 
     end_p, end_n = n_positive + hidden, n_negative + n_unlabeled - hidden
-    unlabeled = rng.permutation(
+    drawn = rng.permutation(
         np.concatenate([positives[n_positive:end_p], negatives[n_negative:end_n]])
     )
-    rows = np.concatenate([positives[:n_positive], negatives[:n_negative], unlabeled])
+    rows = np.concatenate([positives[:n_positive], negatives[:n_negative], drawn])
     rest = rng.permutation(np.concatenate([positives[end_p:], negatives[end_n:]]))[:n_test]
-    counts = [n_positive, n_negative, n_unlabeled]
-    codes: NDArray[np.int8] = np.repeat(np.array([1, 0, -1], dtype=np.int8), counts)
-    X_train, X_test = _scaled(X[rows], X[rest], scale)
-    return PNUSample(
-        X_train, codes, y[unlabeled].astype(np.int8), X_test, y[rest].astype(np.int8), rows
+    codes: NDArray[np.int8] = np.repeat(
+        np.array([1, 0, -1], dtype=np.int8), [n_positive, n_negative, n_unlabeled]
     )
-
-
-def _hidden_positives(
-    n_unlabeled: int, prior: float, unlabeled_draw: str, rng: np.random.RandomState
-) -> int:
-    if unlabeled_draw == "exact":
-        return round(prior * n_unlabeled)
-    if unlabeled_draw == "binomial":
-        return int(rng.binomial(n_unlabeled, prior))
-    raise ValueError(f'unlabeled_draw must be "exact" or "binomial", got {unlabeled_draw!r}.')
-
-
-def _require_rows(label: str, available: int, labeled: int, hidden: int) -> None:
-    if available < labeled + hidden:
-        raise ValueError(
-            f"The set has {available} {label} rows but {labeled} labelled and {hidden} unlabelled "
-            "ones are asked for: ask for fewer rows, or another prior (rows are not drawn twice)."
-        )
-
-
-def _scaled(train: Any, test: Any, scale: str) -> tuple[Any, Any]:
-    if scale == "none":
-        return train, test
-    if scale not in ("standard", "minmax"):
-        raise ValueError(f'scale must be "none", "standard" or "minmax", got {scale!r}.')
-    if sparse.issparse(train):
-        raise ValueError(f'scale="{scale}" would fill a sparse matrix; use scale="none".')
+    train, test = X[rows], X[rest]
     if scale == "standard":
         center, width = train.mean(axis=0, dtype=float), train.std(axis=0, dtype=float)
-    else:
-        center, width = train.min(axis=0), np.ptp(train, axis=0)
-    width = np.where(width > 0, width, 1.0)
-    return (train - center) / width, (test - center) / width
+        width = np.where(width > 0, width, 1.0)
+        train, test = (train - center) / width, (test - center) / width
+    return PNUSample(train, codes, y[drawn].astype(np.int8), test, y[rest].astype(np.int8), rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import operator
@@ -22,7 +21,7 @@ from pnuauc.core.losses import get_loss
 from pnuauc.core.ranks import ScoreCounts, check_scores
 from pnuauc.core.rows import merged, row_blocks
 from pnuauc.evaluation.compare import LabeledPairs, PairCounts
-from pnuauc.exceptions import EngineError, InputError
+from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa, pc
 from pnuauc.io.draw import AllUnlabeled, RowKeys, draw_rows
 from pnuauc.io.sources import BATCH_ROWS, Batch, FileSource, Source
@@ -87,12 +86,12 @@ class Job:
 
     def summary(self, part: Any, number: int) -> tuple[Any] | None:
         """The merged summaries of a part's batches as a tuple of one; None if it has none."""
-        with one_blas_thread(), _enough_memory(number):
+        with one_blas_thread():
             return self.joined((self.summarize(batch),) for batch in self.read(part, number))
 
     def results(self, part: Any, number: int) -> list[Any]:
         """``summarize`` of each batch of a part."""
-        with one_blas_thread(), _enough_memory(number):
+        with one_blas_thread():
             return [self.summarize(batch) for batch in self.read(part, number)]
 
     def joined(self, summaries: Iterable[tuple[Any] | None]) -> tuple[Any] | None:
@@ -156,17 +155,6 @@ class EngineSource(ABC):
         """function(batch) for every batch, in order."""
         for found in self._results(Job(self.read, function)):
             yield from found
-
-
-@contextlib.contextmanager
-def _enough_memory(number: int) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError as error:
-        raise EngineError(
-            f"The task of partition {number} ran out of memory ({error or 'no details'}); "
-            "raise the memory of workers, or cut the table into smaller partitions."
-        ) from error
 
 
 @dataclass(frozen=True, eq=False)

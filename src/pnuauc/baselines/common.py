@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,13 @@ from pnuauc.core.basis import make_basis
 from pnuauc.core.design import MATRIX_FREE_ABOVE, Design, block_scores, upper_threshold
 from pnuauc.core.losses import Loss
 from pnuauc.core.risks import Part, Risk, Term
-from pnuauc.core.solvers import Minimum, PartAt, minimize, warn_of_limit
+from pnuauc.core.solvers import PartAt, minimize, warn_of_limit
 from pnuauc.estimators import AUCScoreMixin, read_training_rows
 from pnuauc.exceptions import LabelReadingWarning
 from pnuauc.labels import NEGATIVE, UNLABELED, Roles
 
 __all__ = [
     "ByRole",
-    "Coordinates",
     "LinearRanker",
     "Ranker",
     "fit_in_stages",
@@ -137,70 +136,6 @@ def pair_gradient(loss: Loss, a: Floats, b: Floats) -> tuple[float, Floats, Floa
     return float(value.sum()) / n, slope.sum(axis=1) / n, -slope.sum(axis=0) / n
 
 
-class Coordinates:
-    """w = T v with T'(curvature + 2 alpha I)T = I.
-
-    Kernels' features are nearly collinear and plain L-BFGS crawls along their valleys; in v all
-    directions are alike and a few dozen steps do.
-
-    Parameters
-    ----------
-    curvature : ndarray, shape (b, b), or None
-        Rough second derivative of an objective in w; None leaves the coordinates alone.
-    alpha : float
-    """
-
-    def __init__(self, curvature: Floats | None, alpha: float) -> None:
-        self._lower = self._inverse = None
-        if curvature is not None:
-            system = curvature + 0.0
-            # the tiny share of the trace keeps Cholesky alive when alpha is next to nothing
-            tiny = 1e-10 * np.trace(curvature) / len(system)
-            system.flat[:: len(system) + 1] += 2.0 * alpha + tiny
-            self._lower = linalg.cholesky(system, lower=True, check_finite=False)
-            # inverted once: a triangular solve per step would cost more than the step itself
-            self._inverse = linalg.lapack.dtrtri(self._lower, lower=1)[0]
-
-    def to_w(self, v: Floats) -> Floats:
-        return v if self._inverse is None else self._inverse.T @ v
-
-    def from_w(self, w: Floats) -> Floats:
-        return w if self._lower is None else self._lower.T @ w
-
-    def gradient(self, gradient: Floats) -> Floats:
-        """Gradient in w -> gradient in v."""
-        return gradient if self._inverse is None else self._inverse @ gradient
-
-
-def minimize_scores(
-    objective: Objective,
-    design: Design,
-    alpha: float,
-    start: Floats,
-    coordinates: Coordinates,
-    max_iter: int,
-    tol: float,
-) -> Minimum:
-    """argmin_w objective(scores of w) + alpha |w|^2 by L-BFGS in the given coordinates.
-
-    Parameters
-    ----------
-    objective : callable, scores by role -> (value, gradient by role)
-    start : ndarray, shape (b,)
-    max_iter, tol : limits of iterations and of the largest gradient entry in these coordinates
-    """
-
-    def parts_at(v: Floats) -> list[PartAt]:
-        w = coordinates.to_w(v)
-        value, gradient = objective(design.scores(w))
-        value += alpha * float(w @ w)
-        slope = coordinates.gradient(design.pullback(gradient) + 2.0 * alpha * w)
-        return [PartAt(1.0, value, slope, True)]
-
-    found = minimize(parts_at, coordinates.from_w(start), 0.0, max_iter, tol)
-    return replace(found, coef=coordinates.to_w(found.coef))
-
-
 def pair_curvature(design: Design, low: str, second: float) -> Floats | None:
     """Second derivative in w, shape (b, b), of a loss with l'' = second on pairs of P and ``low``.
 
@@ -213,16 +148,36 @@ def pair_curvature(design: Design, low: str, second: float) -> Floats | None:
 
 
 def fit_in_stages(
-    ranker: Any, stages: Iterable[tuple[Objective, Design]], coordinates: Coordinates
+    ranker: Any, stages: Iterable[tuple[Objective, Design]], curvature: Floats | None
 ) -> None:
-    """``coef_`` and ``n_iter_``: each objective in turn, started from the minimum of the last."""
-    ranker.n_iter_ = 0
+    """``coef_`` and ``n_iter_``: each objective + alpha |w|^2 in turn, from the last one's minimum.
+
+    By L-BFGS in v, w = T v, with T'(curvature + 2 alpha I) T = I: kernels' features are nearly
+    collinear, and plain L-BFGS crawls along their valleys.
+    """
+    alpha, transform = ranker.alpha, None
+    if curvature is not None:
+        # the tiny share of the trace keeps Cholesky alive when alpha is next to nothing
+        ridge = 2.0 * alpha + 1e-10 * np.trace(curvature) / len(curvature)
+        lower = linalg.cholesky(curvature + ridge * np.eye(len(curvature)), lower=True)
+        # inverted once: a triangular solve per step would cost more than the step itself
+        transform = linalg.lapack.dtrtri(lower, lower=1)[0].T
+    v, ranker.n_iter_ = None, 0
     for objective, design in stages:
-        start = ranker.coef_ if ranker.n_iter_ else np.zeros(design.n_features)
-        found = minimize_scores(
-            objective, design, ranker.alpha, start, coordinates, ranker.max_iter, ranker.tol
-        )
-        ranker.coef_ = found.coef
+
+        def parts_at(
+            v: Floats, objective: Objective = objective, design: Design = design
+        ) -> list[PartAt]:
+            w = v if transform is None else transform @ v
+            value, gradient = objective(design.scores(w))
+            slope = design.pullback(gradient) + 2.0 * alpha * w
+            slope = slope if transform is None else transform.T @ slope
+            return [PartAt(1.0, value + alpha * float(w @ w), slope, True)]
+
+        start = np.zeros(design.n_features) if v is None else v
+        found = minimize(parts_at, start, 0.0, ranker.max_iter, ranker.tol)
+        v = found.coef
         ranker.n_iter_ += found.n_iter
+    ranker.coef_ = v if transform is None else transform @ v
     if not found.converged:
         warn_of_limit(ranker.n_iter_, ranker.tol)

@@ -15,7 +15,6 @@ from pnuauc._utils.arrays import Floats
 from pnuauc.baselines.common import (
     DIRECT_PAIRS,
     ByRole,
-    Coordinates,
     LinearRanker,
     Objective,
     fit_in_stages,
@@ -59,43 +58,31 @@ class SphericalGaussians:
 
     def fit(self, X: Any, positive: Any, negative: Any) -> SphericalGaussians:
         """Estimate from all rows X and the rows of each class."""
-        n, d = X.shape
-        self.center = center = _total(X) / n
-        # mean of |x - centre|^2 over rows and columns
-        variance = (float(row_norms(X, squared=True).mean()) - float(center @ center)) / d
-        self.variance = max(variance, np.finfo(float).tiny)
-        self.classes = [self._summary(X) for X in (positive, negative)]
+        center = _total(X) / X.shape[0]
+        variance = max(float(_distances(X, center).mean()) / X.shape[1], np.finfo(float).tiny)
+        self.classes = [self._estimate(rows, center, variance) for rows in (positive, negative)]
         return self
 
-    def _summary(self, X: Any) -> tuple[int, Floats, float]:
-        """n, m - mu0 and S."""
-        step = _total(X) / X.shape[0] - self.center
-        around = self._norms(X)
-        return X.shape[0], step, float(around.sum()) - X.shape[0] * float(step @ step)
-
-    def _norms(self, X: Any) -> Floats:
-        """|x - mu0|^2."""
-        c = self.center
-        if not sparse.issparse(X):
-            return np.asarray(row_norms(X - c, squared=True))
-        return np.asarray(row_norms(X, squared=True) - 2.0 * (X @ c) + float(c @ c))
-
-    def _products(self, X: Any, step: Floats) -> Floats:
-        """(x - mu0)'(m - mu0)."""
-        return np.asarray(safe_sparse_dot(X, step)).ravel() - float(self.center @ step)
-
-    def _log_density(self, X: Any, summary: tuple[int, Floats, float]) -> Floats:
-        n, step, scatter = summary
-        square, half, rho = float(step @ step), len(step) / 2.0, self.rho
-        rate = half * rho * self.variance + max(scatter, 0.0) / 2.0
-        rate = rate + n * rho * square / (2.0 * (n + rho))
-        share, tau = n / (n + rho), ((n + 1.0) * half + half * rho) / rate
-        distance = self._norms(X) - 2 * share * self._products(X, step) + share**2 * square
-        return np.asarray(0.5 * len(step) * np.log(tau) - 0.5 * tau * distance)
+    def _estimate(self, X: Any, center: Floats, variance: float) -> tuple[Floats, float]:
+        """mu and tau of a class."""
+        (n, d), rho, mean = X.shape, self.rho, _total(X) / X.shape[0]
+        step = mean - center
+        rate = 0.5 * (d * rho * variance + max(float(_distances(X, mean).sum()), 0.0))
+        rate += n * rho * float(step @ step) / (2.0 * (n + rho))
+        return center + n / (n + rho) * step, 0.5 * d * (n + 1.0 + rho) / rate
 
     def log_ratio(self, X: Any) -> Floats:
-        positive, negative = self.classes
-        return self._log_density(X, positive) - self._log_density(X, negative)
+        high, low = (
+            0.5 * len(mu) * np.log(tau) - 0.5 * tau * _distances(X, mu) for mu, tau in self.classes
+        )
+        return np.asarray(high - low)
+
+
+def _distances(X: Any, point: Floats) -> Floats:
+    """|x - point|^2 of every row."""
+    if not sparse.issparse(X):
+        return np.asarray(row_norms(X - point, squared=True))
+    return np.asarray(row_norms(X, squared=True) - 2.0 * (X @ point) + float(point @ point))
 
 
 class MultinomialClasses:
@@ -156,32 +143,19 @@ class LogisticPlusEntropy(SmoothLoss):
 
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
         m = np.asarray(margins, dtype=np.float64)
-        entropy, slope = _entropy(m)
-        value, derivative = _LOGISTIC.value_and_derivative(m)
-        return value + entropy, derivative + slope
-
-
-def _entropy(m: Floats) -> tuple[Floats, Floats]:
-    """h(m) and h'(m) = -m s(m) s(-m), elementwise; few temporaries, as this is where time goes."""
-    size = np.abs(m)
-    with np.errstate(under="ignore"):
-        decay = np.exp(-size)
-        total = decay + 1.0
-        value = np.log(total)  # to 1e-16 absolutely, which is all that a mean needs
-        decay /= total  # the probability of the less likely order
-        size *= decay
-        value += size
-        decay /= total
-        decay *= m
-    return value, np.negative(decay, out=decay)
+        value, slope = _LOGISTIC.value_and_derivative(m)
+        return 2.0 * value - m * slope, slope + m * slope * (1.0 + slope)
 
 
 def entropy_gradient(a: Floats, b: Floats) -> tuple[float, Floats, Floats]:
     """(R, dR/da, dR/db) of R = mean_ij h(a_i - b_j), near-linear in len(a) + len(b)."""
     if a.size * b.size <= DIRECT_PAIRS:
-        value, slope = _entropy(a[:, None] - b)
-        n = float(value.size)
-        return float(value.sum()) / n, slope.sum(axis=1) / n, -slope.sum(axis=0) / n
+        m = a[:, None] - b
+        value, slope = _LOGISTIC.value_and_derivative(m)
+        m *= slope
+        value -= m  # h = l - m l', h' = m l' (1 + l')
+        m *= 1.0 + slope
+        return float(value.mean()), m.sum(axis=1) / m.size, -m.sum(axis=0) / m.size
     both = between_gradient(LogisticPlusEntropy(), a, b)
     one = between_gradient(_LOGISTIC, a, b)
     return both[0] - one[0], both[1] - one[1], both[2] - one[2]
@@ -254,8 +228,7 @@ class EntropyAUC(LinearRanker):
         if "U" in design.rows and self.entropy_weight > 0:
             stages.append((objective, design))
         # l'' = 1/4 at w = 0
-        coordinates = Coordinates(pair_curvature(design, "N", 0.25), self.alpha)
-        fit_in_stages(self, stages, coordinates)
+        fit_in_stages(self, stages, pair_curvature(design, "N", 0.25))
         scores = design.scores(self.coef_)
         self.objective_ = objective(scores)[0] + self.alpha * float(self.coef_ @ self.coef_)
         self._set_threshold(scores["P"], scores["N"])

@@ -21,7 +21,7 @@ from pnuauc.baselines.common import LinearRanker, Ranker
 from pnuauc.core.design import Design
 from pnuauc.core.risks import Part, Risk, Term
 from pnuauc.core.solvers import check_alpha, solve_ridge
-from pnuauc.labels import NEGATIVE, POSITIVE, Roles
+from pnuauc.labels import POSITIVE, UNLABELED, Roles
 
 __all__ = [
     "SAMULT",
@@ -46,8 +46,21 @@ class _Wrapper(Ranker):
     estimator: Any = None
     estimator_: Any = field(init=False)
 
-    def _base(self, default: Any) -> Any:
-        return default if self.estimator is None else clone(self.estimator)
+    _default = None  # where no estimator is given
+
+    def _base(self) -> Any:
+        return clone(self._default if self.estimator is None else self.estimator)
+
+    def fit(self, X: Any, y: ArrayLike) -> Any:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+        X, roles = self._read_classes(X, y)
+        rows = self._rows(roles)
+        self.estimator_ = self._base().fit(X[rows], roles.codes[rows].astype(int))
+        self.intercept_ = 0.0  # a classifier has its own threshold
+        return self
+
+    def _rows(self, roles: Roles) -> Indices:
+        return np.arange(len(roles))
 
     def _scores(self, X: Any) -> Floats:
         if hasattr(self.estimator_, "decision_function"):
@@ -69,14 +82,10 @@ class LabeledOnly(_Wrapper):
     estimator_ : the fitted classifier
     """
 
-    def fit(self, X: Any, y: ArrayLike) -> LabeledOnly:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read_classes(X, y)
-        rows = np.sort(np.concatenate([roles.positive, roles.negative]))
-        base = self._base(LogisticRegression())
-        self.estimator_ = base.fit(X[rows], roles.codes[rows].astype(int))
-        self.intercept_ = 0.0  # a classifier has its own threshold
-        return self
+    _default = LogisticRegression()
+
+    def _rows(self, roles: Roles) -> Indices:
+        return np.flatnonzero(roles.codes != UNLABELED)
 
 
 class SemiSupervised(_Wrapper):
@@ -93,16 +102,14 @@ class SemiSupervised(_Wrapper):
     estimator_ : the fitted classifier
     """
 
-    def fit(self, X: Any, y: ArrayLike) -> SemiSupervised:
+    _default = LabelSpreading(kernel="knn")
+
+    def fit(self, X: Any, y: ArrayLike) -> Any:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read_classes(X, y)
-        base = self._base(LabelSpreading(kernel="knn"))
         with warnings.catch_warnings():
             # fully labelled data is a legal special case here, not a mistake
             warnings.filterwarnings("ignore", "y contains no unlabeled samples")
-            self.estimator_ = base.fit(X, roles.codes.astype(int))
-        self.intercept_ = 0.0
-        return self
+            return super().fit(X, y)
 
 
 class PositiveVsUnlabeled(_Wrapper):
@@ -120,25 +127,21 @@ class PositiveVsUnlabeled(_Wrapper):
     estimator_ : the fitted classifier
     """
 
-    def fit(self, X: Any, y: ArrayLike) -> PositiveVsUnlabeled:
+    _default = LogisticRegression(class_weight="balanced")
+
+    def fit(self, X: Any, y: ArrayLike) -> Any:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, high, low = self._read_two(X, y)
-        self._fit_two(self._base(LogisticRegression(class_weight="balanced")), X, high, low)
+        X, roles = self._read(X, y)
+        name = "unlabeled" if roles.n_unlabeled else "negative"
+        roles.require("positive", name, purpose=type(self).__name__)
+        high, low = roles.positive, getattr(roles, name)
+        rows = np.sort(np.concatenate([high, low]))
+        self._train(X[rows], (roles.codes[rows] == POSITIVE).astype(int))
+        self._set_threshold(self._scores(X[high]), self._scores(X[low]))
         return self
 
-    def _read_two(self, X: Any, y: ArrayLike) -> tuple[Any, Indices, Indices]:
-        """Rows, and which are taken as class 1 and as class 0: P and U, or without U P and N."""
-        X, roles = self._read(X, y)
-        low = "unlabeled" if roles.n_unlabeled else "negative"
-        roles.require("positive", low, purpose=type(self).__name__)
-        return X, roles.positive, getattr(roles, low)
-
-    def _fit_two(self, base: Any, X: Any, high: Indices, low: Indices) -> None:
-        rows = np.concatenate([high, low])
-        codes = np.repeat([POSITIVE, NEGATIVE], [len(high), len(low)])
-        order = np.argsort(rows)  # in the order given, so that blocks of rows keep their meaning
-        self.estimator_ = base.fit(X[rows[order]], codes[order])
-        self._set_threshold(self._scores(X[high]), self._scores(X[low]))
+    def _train(self, X: Any, positive: Indices) -> None:
+        self.estimator_ = self._base().fit(X, positive)
 
 
 class _PULearn(PositiveVsUnlabeled):
@@ -181,20 +184,20 @@ class ElkanNoto(_PULearn):
     hold_out_ratio: float = 0.2
     random_state: Any = None
 
-    def fit(self, X: Any, y: ArrayLike) -> ElkanNoto:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, high, low = self._read_two(X, y)
+    _default = LogisticRegression()
+
+    def _train(self, X: Any, positive: Indices) -> None:
         make = need("pulearn", "pulearn").ElkanotoPuClassifier
         rng = check_random_state(self.random_state)
         for draw in range(_DRAWS):
-            base, seed = self._base(LogisticRegression()), int(rng.randint(2**31 - 1))
+            seed = int(rng.randint(2**31 - 1))
             try:
-                self._fit_two(make(base, self.hold_out_ratio, random_state=seed), X, high, low)
+                model = make(self._base(), self.hold_out_ratio, random_state=seed)
+                self.estimator_ = model.fit(X, positive)
                 break
             except ValueError as error:
                 if "hold-out" not in str(error) or draw == _DRAWS - 1:
                     raise
-        return self
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -215,19 +218,18 @@ class BaggingPU(_PULearn):
     n_estimators: int = 100
     random_state: Any = None
 
-    def fit(self, X: Any, y: ArrayLike) -> BaggingPU:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, high, low = self._read_two(X, y)
+    _default = DecisionTreeClassifier()
+
+    def _train(self, X: Any, positive: Indices) -> None:
         model = need("pulearn", "pulearn").BaggingPuClassifier(
-            self._base(DecisionTreeClassifier()),
+            self._base(),
             n_estimators=self.n_estimators,
             # each tree sees as many unlabelled rows as there are positives
-            max_samples=min(len(high), len(low)),
+            max_samples=int(min(positive.sum(), (1 - positive).sum())),
             oob_score=False,
             random_state=check_random_state(self.random_state).randint(2**31 - 1),
         )
-        self._fit_two(model, X, high, low)
-        return self
+        self.estimator_ = model.fit(X, positive)
 
 
 # SAMULT: unlabelled rows as negatives and as positives at once; no prior needed.

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from pnuauc.baselines.common import (
     ByRole,
-    Coordinates,
     LinearRanker,
     Objective,
     fit_in_stages,
@@ -85,8 +84,7 @@ class RankSVM(LinearRanker):
         low = "U" if self.pairs_ == "pu" else "N"
         rows = {role: roles.by_letter[role] for role in ("P", low)}
         design = Design.of(X, rows, self._make_basis(X, roles))
-        coordinates = Coordinates(pair_curvature(design, low, 1.0), self.alpha)
-        fit_in_stages(self, self._stages(design, low), coordinates)
+        fit_in_stages(self, self._stages(design, low), pair_curvature(design, low, 1.0))
         scores = design.scores(self.coef_)
         value = between("hinge", scores["P"], scores[low])
         self.objective_ = value + self.alpha * float(self.coef_ @ self.coef_)

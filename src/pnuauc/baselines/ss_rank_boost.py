@@ -81,12 +81,9 @@ class SSRankBoost(Ranker):
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         X, roles = self._read_classes(X, y)
         self._check_parameters()
-        self.pseudo_positive_ = np.empty(0)
-        groups = [_PairGroup.labeled(roles)]
-        if roles.n_unlabeled:
-            self.pseudo_positive_ = neighbor_shares(X, roles, self.n_neighbors)
-            groups += _PairGroup.pseudo(roles, self.pseudo_positive_, self.discount)
-        self._boost(_Thresholds.of(X), groups, X.shape[0])
+        self.pseudo_positive_ = neighbor_shares(X, roles, self.n_neighbors)
+        log_weights = _log_weights(roles, self.pseudo_positive_, self.discount)
+        self._boost(_Thresholds.of(X), log_weights)
         scores = self._scores(X)
         self._set_threshold(scores[roles.positive], scores[roles.negative])
         return self
@@ -101,17 +98,21 @@ class SSRankBoost(Ranker):
         if not np.isfinite(self.smoothing) or self.smoothing <= 0:
             raise ValueError(f"smoothing must be a finite number > 0; got {self.smoothing!r}.")
 
-    def _boost(self, rankers: _Thresholds, groups: list[_PairGroup], n: int) -> None:
-        margin = np.zeros(n)  # H up to a constant, which no pair can see
+    def _boost(self, rankers: _Thresholds, log_weights: Floats) -> None:
+        margin = np.zeros(log_weights.shape[2])  # H up to a constant, which no pair can see
         chosen, weights, losses = [], [], []
         for _ in range(self.n_rounds):
-            potential, parts, loss = _potential(groups, margin)
-            best, edge = rankers.best(potential)
+            shares, masses, loss = _shares(log_weights, margin)
+            # the edge of a ranker h is sum_x potential(x) h(x)
+            best, edge = rankers.best(masses @ (shares[:, 0] - shares[:, 1]))
             if best is None or abs(edge) < _NO_EDGE:
                 break
             rows, above = rankers.rows_of(best)
-            right, wrong = _ordered(parts, rows, above, n)
-            guard = self.smoothing * sum(part.mass for part in parts)
+            listed = shares[:, :, rows].sum(axis=2)
+            high, low = (listed if above else np.maximum(1.0 - listed, 0.0)).T
+            right = masses @ (high * np.maximum(1.0 - low, 0.0))
+            wrong = masses @ (np.maximum(1.0 - high, 0.0) * low)
+            guard = self.smoothing * masses.sum()
             weight = 0.5 * float(np.log((right + guard) / (wrong + guard)))
             # rows at or below a threshold that is below the base are the listed ones: the others
             # gain the weight, which is the same to all pairs as the listed ones losing it
@@ -119,7 +120,7 @@ class SSRankBoost(Ranker):
             chosen.append(best)
             weights.append(weight)
             losses.append(loss)
-        losses.append(_potential(groups, margin)[2])
+        losses.append(_shares(log_weights, margin)[2])
         index: Indices = np.array(chosen, dtype=np.intp)
         self.columns_, self.thresholds_ = rankers.column[index], rankers.threshold[index]
         self.weights_, self.losses_ = np.array(weights), np.array(losses)
@@ -150,91 +151,37 @@ def neighbor_shares(X: Any, roles: Roles, n_neighbors: int) -> Floats:
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class _PairGroup:
-    """scale * mean over (high, low) of exp(-(H(x) - H(x'))), rows weighted (as logarithms)."""
+def _log_weights(roles: Roles, pseudo_positive: Floats, discount: float) -> Floats:
+    """Logarithms of the rows' weights as the high and as the low row of a pair, shape (g, 2, n).
 
-    high: Indices
-    low: Indices
-    log_high: Floats
-    log_low: Floats
-
-    @classmethod
-    def labeled(cls, roles: Roles) -> _PairGroup:
-        p, n = roles.positive, roles.negative
-        return cls._of(p, n, np.ones(len(p)), np.ones(len(n)), 1.0)
-
-    @classmethod
-    def pseudo(cls, roles: Roles, share: Floats, discount: float) -> list[_PairGroup]:
-        """One group, or none where no pair has a weight."""
-        rows, rest = roles.unlabeled, 1.0 - share
-        high, low = share > 0, rest > 0
-        if discount == 0 or not high.any() or not low.any():
-            return []
-        return [cls._of(rows[high], rows[low], share[high], rest[low], discount)]
-
-    @classmethod
-    def _of(
-        cls, high: Any, low: Any, weight_high: Any, weight_low: Any, scale: float
-    ) -> _PairGroup:
-        return cls(
-            high,
-            low,
-            np.log(weight_high / weight_high.sum()) + np.log(scale),
-            np.log(weight_low / weight_low.sum()),
-        )
-
-    def exponents(self, margin: Floats) -> tuple[Any, Any]:
-        return self.log_high - margin[self.high], self.log_low + margin[self.low]
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A group's row weights in this round, both sides summing to one, and its total weight."""
-
-    group: _PairGroup
-    high: Floats
-    low: Floats
-    mass: float
-
-
-def _potential(groups: list[_PairGroup], margin: Floats) -> tuple[Floats, list[_Part], float]:
-    """pi(x) = sum over pairs of their weight, plus where x is high and minus where it is low.
-
-    The edge of a ranker h is sum_x pi(x) h(x). Weights are taken relative to the largest group's,
-    through logarithms: hundreds of rounds would overflow the exponentials themselves. Also
-    returns every group's part and the logarithm of the loss.
+    A group of pairs is scale * mean over (high, low) of exp(-(H(x) - H(x'))): the labelled pairs,
+    and, where any has a weight, the pseudo-labelled ones.
     """
-    exponents = [group.exponents(margin) for group in groups]
-    logs = [(_log_sum_exp(high), _log_sum_exp(low)) for high, low in exponents]
-    largest = max(h + low for h, low in logs)
-    potential, parts = np.zeros_like(margin), []
-    for group, (high, low), (log_h, log_l) in zip(groups, exponents, logs, strict=True):
-        mass = float(np.exp(log_h + log_l - largest))
-        part = _Part(group, np.exp(high - log_h), np.exp(low - log_l), mass)
-        potential[group.high] += mass * part.high
-        potential[group.low] -= mass * part.low
-        parts.append(part)
-    return potential, parts, largest + float(np.log(sum(part.mass for part in parts)))
+    weights = np.zeros((2, 2, len(roles)))
+    weights[0, 0, roles.positive] = weights[0, 1, roles.negative] = 1.0
+    weights[1, 0, roles.unlabeled] = pseudo_positive
+    weights[1, 1, roles.unlabeled] = 1.0 - pseudo_positive
+    weights = weights if discount and weights[1].any(axis=1).all() else weights[:1]
+    weights /= weights.sum(axis=2, keepdims=True)
+    weights[1:, 0] *= discount
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(weights))
 
 
-def _log_sum_exp(x: Floats) -> float:
-    """log(sum(exp(x))); scipy's serves many more cases and costs more than the round itself."""
-    top = float(x.max())
-    return top + float(np.log(np.exp(x - top).sum()))
+def _shares(log_weights: Floats, margin: Floats) -> tuple[Floats, Floats, float]:
+    """Row weights of this round, (g, 2, n), sums of one; weights of the groups; log of the loss.
 
-
-def _ordered(parts: list[_Part], rows: Indices, above: bool, n: int) -> tuple[float, float]:
-    """Weights of the pairs that the ranker orders rightly and wrongly."""
-    fires = np.full(n, not above)
-    fires[rows] = above
-    right = wrong = 0.0
-    for part in parts:
-        high = float(part.high[fires[part.group.high]].sum())
-        low = float(part.low[fires[part.group.low]].sum())
-        right += part.mass * high * max(1.0 - low, 0.0)
-        wrong += part.mass * max(1.0 - high, 0.0) * low
-    return right, wrong
+    Weights of groups are relative to the largest, through logarithms: hundreds of rounds would
+    overflow the exponentials themselves.
+    """
+    exponents = log_weights + np.stack([-margin, margin])
+    top = exponents.max(axis=2, keepdims=True)
+    shares = np.exp(exponents - top)
+    sums = shares.sum(axis=2, keepdims=True)
+    shares /= sums
+    logs = (top + np.log(sums)).sum(axis=(1, 2))
+    masses = np.exp(logs - logs.max())
+    return shares, masses, float(logs.max() + np.log(masses.sum()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pickle
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -150,44 +151,35 @@ def _wait(client: Any, futures: list[Any]) -> None:
     """Until all are done; a cluster that is lost, or has no workers for long, is given up."""
     distributed = need("distributed", "dask")
     last_seen = time.monotonic()
-    while True:
-        try:
-            with client.as_current():
+    try:
+        while True:
+            with contextlib.suppress(distributed.TimeoutError), client.as_current():
                 distributed.wait(futures, timeout=_LOOK_SECONDS)
-            return
-        except distributed.TimeoutError:
-            pass
-        except (distributed.CancelledError, OSError) as error:
-            raise _scheduler_lost(error) from error
-        try:
-            workers = client.nthreads()
-        except (OSError, AttributeError) as error:  # the client has closed its end
-            raise _scheduler_lost(error) from error
-        if workers:
-            last_seen = time.monotonic()
-        elif time.monotonic() - last_seen > NO_WORKERS_SECONDS:
-            raise EngineError(
-                f"The Dask cluster has had no worker for {NO_WORKERS_SECONDS:.0f} seconds, so no "
-                "partition can be read; start workers, or raise their memory if they died."
-            )
-
-
-def _scheduler_lost(error: BaseException) -> EngineError:
-    return EngineError(
-        "The connection to the Dask scheduler was lost while partitions were read "
-        f"({type(error).__name__}); look at its log, and raise its memory if it was killed."
+                return
+            if client.nthreads():
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > NO_WORKERS_SECONDS:
+                break
+    except (distributed.CancelledError, OSError, AttributeError) as error:
+        # AttributeError: the client has closed its end
+        raise EngineError(
+            "The connection to the Dask scheduler was lost while partitions were read "
+            f"({type(error).__name__}); look at its log, and raise its memory if it was killed."
+        ) from error
+    raise EngineError(
+        f"The Dask cluster has had no worker for {NO_WORKERS_SECONDS:.0f} seconds, so no "
+        "partition can be read; start workers, or raise their memory if they died."
     )
 
 
 def _killed(error: Any, read: Any) -> str:
     """What was given up, from the key of its task; the file too where it reads one."""
-    key = str(error.task)
-    what = f"task {key!r}"
-    if key.startswith("pnuauc-"):
-        kind, number = key.removeprefix("pnuauc-").rsplit("-", 1)[0].partition("-")[::2]
-        what = f"{kind} {number}".strip()
-        if kind == "partition" and isinstance(read, FileParts):
-            what += f" ('{read.part_names[read.file_of[int(number)]]}')"
+    what = f"task {str(error.task)!r}"
+    partition = re.match(r"pnuauc-partition-(\d+)-", str(error.task))
+    if partition:
+        what = f"partition {partition[1]}"
+        if isinstance(read, FileParts):
+            what += f" ('{read.part_names[read.file_of[int(partition[1])]]}')"
     return (
         f"Dask gave up {what}: {error.allowed_failures + 1} workers died while they ran it, most "
         "often for lack of memory; raise the memory of workers, cut the table into smaller "

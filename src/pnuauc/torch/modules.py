@@ -152,6 +152,9 @@ class PNUAUCLoss(torch.nn.Module):
         values = _vector(scores, "scores")
         codes = _codes(target, len(values))
         rows = {role.letter: np.flatnonzero(codes == role.code) for role in ROLES}
+        rows = {letter: where for letter, where in rows.items() if len(where)}
+        by_role = {letter: values[where] for letter, where in rows.items()}
+        counts = {letter: float(len(where)) for letter, where in rows.items()}
         weights = None
         if weight is not None:
             given = _vector(weight, "weight")
@@ -159,10 +162,8 @@ class PNUAUCLoss(torch.nn.Module):
                 raise ValueError(
                     f"weight has {len(given)} rows but there are {len(values)} scores."
                 )
-            weights = {letter: given[where] for letter, where in rows.items() if len(where)}
-        by_role = {letter: values[where] for letter, where in rows.items() if len(where)}
-        sums = by_role if weights is None else weights
-        counts = {r: len(v) if weights is None else float(v.sum()) for r, v in sums.items()}
+            weights = {letter: given[where] for letter, where in rows.items()}
+            counts = {letter: float(own.sum()) for letter, own in weights.items()}
         risk = self._possible(counts)
         gradient = np.zeros(len(values))
         if risk is None:
