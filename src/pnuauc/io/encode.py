@@ -794,21 +794,17 @@ def _check_finite(X: Any) -> None:
 def _learn(table: Any, columns: list[Column], max_categories: int) -> Encoding:
     """Medians, means, scales, ranges, flags and categories of the rows."""
     places = {name: j for j, name in enumerate(table.column_names)}
-    gaps, boolean_gaps, boolean_fills, categories, missing = [], [], [], [], []
     standards: list[tuple[float, ...]] = []
+    boolean_fills, categories, missing = [], [], []
     for column in columns:
         values = table.column(places[column.name])
-        if column.kind in {"number", "date"}:
-            cells = numbers(column, values)
-            parts = [cells] if cells.ndim == 1 else list(cells.T)
-            missing.append(float(np.isnan(parts[0]).mean()))
-            gaps.append(missing[-1] > 0)
-            standards += map(_standard, parts)
-        elif column.kind == "boolean":
-            cells = numbers(column, values)
-            missing.append(float(np.isnan(cells).mean()))
-            boolean_gaps.append(missing[-1] > 0)
-            boolean_fills.append(float(np.nansum(cells) > np.count_nonzero(cells == 0)))
+        if column.kind in {"number", "date", "boolean"}:
+            cells = numbers(column, values).reshape(len(values), -1)
+            missing.append(float(np.isnan(cells[:, 0]).mean()))
+            if column.kind == "boolean":
+                boolean_fills.append(float(np.nansum(cells) > np.count_nonzero(cells == 0)))
+            else:
+                standards += map(_standard, cells.T)
         elif column.kind == "category":
             words = strings(values)
             missing.append(float((words == MISSING).mean()))
@@ -816,11 +812,17 @@ def _learn(table: Any, columns: list[Column], max_categories: int) -> Encoding:
         else:
             missing.append(n_missing(values) / max(len(values), 1))
     fill, mean, scale, low, high = np.array(standards, dtype=float).reshape(-1, 5).T.copy()
-    flagged = np.flatnonzero([*gaps, *boolean_gaps])
     levels, rare, ranks = zip(*categories, strict=True) if categories else ((), (), ())
+    shares = [
+        share
+        for kinds in ({"number", "date"}, {"boolean"})
+        for column, share in zip(columns, missing, strict=True)
+        if column.kind in kinds
+    ]
     return Encoding(
-        tuple(columns), fill, mean, scale, np.array(boolean_fills, dtype=float), flagged,
-        levels, rare, ranks, low=low, high=high, missing=np.array(missing, dtype=float),
+        tuple(columns), fill, mean, scale, np.array(boolean_fills, dtype=float),
+        np.flatnonzero(shares), levels, rare, ranks, low=low, high=high,
+        missing=np.array(missing, dtype=float),
     )  # fmt: skip
 
 
