@@ -41,8 +41,7 @@ from pnuauc.core.solvers import (
     Correction,
     LinearModel,
     check_alpha,
-    fit_iteratively,
-    fit_squared,
+    fit_risk,
     warn_of_limit,
 )
 from pnuauc.evaluation import AUCScorer
@@ -269,18 +268,10 @@ class AUCClassifier(_RankingMixin, BaseEstimator):
         self.basis_ = make_basis(self.basis, self.n_centers, self.width, self.random_state)
         fit_basis(self.basis_, X, weight)
         design = Design.of(X, rows, self.basis_, weight, n_threads=effective_n_jobs(self.n_jobs))
-        if loss.name == "squared":
-            solution = fit_squared(risk, design, [self.alpha])
-            self.coef_, self.correction_ = solution.coef[0], solution.correction
-            self.n_iter_ = max(solution.n_iter, 1)
-        else:
-            minimum = fit_iteratively(
-                risk, loss, design, self.alpha, max_iter=self.max_iter, tol=self.tol
-            )
-            self.coef_, self.correction_ = minimum.coef, minimum.correction
-            self.n_iter_ = minimum.n_iter
-            if not minimum.converged:
-                warn_of_limit(self.n_iter_, self.tol)
+        (found,) = fit_risk(risk, loss, design, [self.alpha], self.max_iter, self.tol)
+        self.coef_, self.correction_, self.n_iter_ = found.coef, found.correction, found.n_iter
+        if not found.converged:
+            warn_of_limit(self.n_iter_, self.tol)
         if self.correction_:
             warn(self.correction_.message, CorrectionWarning)
         self.classes_ = roles.classes

@@ -30,7 +30,7 @@ __all__ = [
     "RidgeSolution",
     "check_alpha",
     "fit_iteratively",
-    "fit_squared",
+    "fit_risk",
     "minimize",
     "solve_ridge",
     "warn_of_limit",
@@ -297,9 +297,28 @@ class LinearModel(ShownAsTable):
 SMOOTHING = (0.5, 0.1, 0.01, 0.001)
 
 
-def fit_squared(risk: Risk, design: Design, alphas: Sequence[float]) -> RidgeSolution:
-    """argmin_w R(w) + alpha |w|^2 for every alpha, squared loss, in one pass over the rows."""
-    return solve_ridge(risk.quadratic_form(design.moments()), alphas)
+def fit_risk(
+    risk: Risk,
+    loss: Loss,
+    design: Design,
+    alphas: Sequence[float],
+    max_iter: int = 500,
+    tol: float = 1e-6,
+) -> list[Minimum]:
+    """argmin_w R(w) + alpha |w|^2 for every alpha.
+
+    Squared loss: one pass over the rows serves all. Other losses: by L-BFGS, from the largest ridge
+    down, each started from the last.
+    """
+    if loss.name == "squared":
+        found = solve_ridge(risk.quadratic_form(design.moments()), alphas)
+        return [Minimum(w, max(found.n_iter, 1), True, found.correction) for w in found.coef]
+    minima: dict[int, Minimum] = {}
+    start = None
+    for a in np.argsort(alphas)[::-1].tolist():
+        minima[a] = fit_iteratively(risk, loss, design, alphas[a], start, max_iter, tol)
+        start = minima[a].coef
+    return [minima[a] for a in range(len(alphas))]
 
 
 def fit_iteratively(

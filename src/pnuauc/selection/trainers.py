@@ -23,7 +23,7 @@ from pnuauc.core.losses import Loss
 from pnuauc.core.moments import Moments, moments_of
 from pnuauc.core.risks import QuadraticForm, Risk, quadratic_forms
 from pnuauc.core.rows import Block, Rows, SomeRows
-from pnuauc.core.solvers import fit_iteratively, fit_squared, solve_ridge
+from pnuauc.core.solvers import fit_risk, solve_ridge
 
 __all__ = ["Fitted", "MomentsTrainer", "RefitTrainer", "make_trainer"]
 
@@ -202,27 +202,17 @@ class RefitTrainer:
         return Fitted.joined([self._fit_path(self.risks[e], design) for e in etas])
 
     def _fit_path(self, risk: Risk, design: Design) -> Fitted:
-        """All ridges of one risk, from the largest down, each started from the last."""
-        coef = np.empty((len(self.alphas), design.n_features))
-        corrected = np.zeros(len(self.alphas), dtype=bool)
-        n_iter = 1
-        if self.loss.name == "squared":
-            solution = fit_squared(risk, design, self.alphas)
-            coef, corrected[:] = solution.coef, bool(solution.correction)
-            n_iter = max(n_iter, solution.n_iter)
-        else:
-            start = None
-            for a in np.argsort(self.alphas)[::-1]:
-                minimum = fit_iteratively(
-                    risk, self.loss, design, self.alphas[a], start, self.max_iter, self.tol
-                )
-                start = coef[a] = minimum.coef
-                corrected[a] = bool(minimum.correction)
-                n_iter = max(n_iter, minimum.n_iter)
+        """All ridges of one risk."""
+        minima = fit_risk(risk, self.loss, design, self.alphas, self.max_iter, self.tol)
         weight = joined(design.weights[role] for role in design.rows)
         spread = []
-        for w in coef:
-            scores = np.concatenate(list(design.scores(w).values()))
+        for minimum in minima:
+            scores = np.concatenate(list(design.scores(minimum.coef).values()))
             centered = scores - np.average(scores, weights=weight)
             spread.append(np.sqrt(np.average(centered**2, weights=weight)))
-        return Fitted(coef, np.array(spread), corrected, n_iter)
+        return Fitted(
+            np.array([m.coef for m in minima]),
+            np.array(spread),
+            np.array([bool(m.correction) for m in minima]),
+            max(m.n_iter for m in minima),
+        )
