@@ -11,20 +11,26 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import json
 import re
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from attack.containers import join, sealed, split
 from attack.runner import Target
 from attack.targets import sound_models
+from pnuauc import fit_table
+from pnuauc._utils.show import dump_json
 from pnuauc.exceptions import InputError
 
 __all__ = ["BOMBS", "BOMB_TARGET", "FREE_MB", "TIMES", "Cost", "cost_of"]
@@ -38,8 +44,23 @@ _N = 300
 def _changed(change: Callable[[dict, dict], None], which: int = 3) -> bytes:
     """A sound model (3 is the committee on a table, 6 on sparse rows), changed."""
     manifest, arrays = split(sound_models()[which][0])
+    table = {**_full_card()["table"], **manifest["card"]["table"]}
+    manifest["card"] = {**_full_card(), "label": "y", "ids": ["id"], "table": table}
     change(manifest, arrays)
     return join(manifest, arrays)
+
+
+@cache
+def _full_card() -> dict:
+    """That of a fit, which ``inspect`` shows."""
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=80), "y": np.where(np.arange(80) < 20, np.arange(80) % 2, np.nan)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fit_table(pa.table(table), "y", prior=0.4, n_centers=5, folds=2, n_jobs=1)
+    card = json.loads(dump_json(found.model.card))
+    del card["table"]["columns"]
+    return card
 
 
 def _part_with(arrays: dict, name: str) -> str:
