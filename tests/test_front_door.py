@@ -89,6 +89,7 @@ def test_three_label_values_are_asked_about(tmp_path):
 def test_help_is_in_groups_without_types_of_flags(command):
     text = run_tool(command, "--help").output
     assert "<bool>" not in text
+    assert f"Example: pnuauc {command}" in text
     first = re.findall(r"^│ (--[\w-]+)", text.partition("─ Options ")[2], re.M)
     if command == "fit":
         assert first[:5] == ["--label", "--output", "--prior", "--id", "--drop"]

@@ -148,12 +148,11 @@ class Roles(Counted):
             if n < at_least:
                 found = "there are none" if n == 0 else f"there is only {n}"
                 least = "" if at_least == 1 else f"at least {at_least} "
-                need = f"{least}{role.word} rows"
+                one = self.setting in {"P", "N", "U", ""}
+                so = ", so only one class or too few rows of it can be seen" if one else ""
                 raise MissingRoleError(
-                    f"{purpose} needs {need} and {found}: y holds {self.describe()}, so only "
-                    "one class or too few rows of it can be seen."
-                    if self.setting in {"P", "N", "U", ""}
-                    else f"{purpose} needs {need} and {found}: y holds {self.describe()}."
+                    f"{purpose} needs {least}{role.word} rows and {found}: y holds "
+                    f"{self.describe()}{so}."
                 )
 
     def __repr__(self) -> str:

@@ -414,17 +414,6 @@ def test_libsvm_from_fit_to_score(tmp_path):
     assert read_table(tmp_path / "t.scored.csv").num_rows == 120
 
 
-def test_help_has_an_example_for_every_command():
-    names = ["fit", "score", "evaluate", "prior", "inspect", "demo", "reproduce"]
-    for name in names:
-        result = run(name, "--help")
-        assert result.exit_code == 0
-        assert f"Example: pnuauc {name}" in result.output
-    listing = run("--help").output
-    assert all(name in listing for name in names)
-    assert "--show-completion" in listing
-
-
 @pytest.mark.system
 def test_version_and_module():
     from pnuauc import __version__
@@ -492,6 +481,7 @@ def test_a_spreadsheets_export(tmp_path):
     ("labels", "options", "code", "message"),
     [
         (["cat", "dog"], [], 2, "do not say which is positive.*--positive cat or --positive dog"),
+        (["not me", "x y"], [], 2, "Use --positive 'not me' or --positive 'x y'"),
         (
             ["yes", ""],
             ["--positive", "Yes"],

@@ -422,21 +422,6 @@ def test_any_labels_are_read_or_refused(tmp_path, labels):
     assert "unexpected" not in result.output
 
 
-@pytest.mark.parametrize(
-    ("labels", "options", "answer"),
-    [
-        (["alpha", "beta", ""], [], "Use --positive alpha or --positive beta."),
-        (["not me", "x y", ""], [], "Use --positive 'not me' or --positive 'x y'."),
-    ],
-)
-def test_labels_that_do_not_say_are_refused_with_the_command(tmp_path, labels, options, answer):
-    rows = "".join(f"{k},{labels[k % 3]}\n" for k in range(30))
-    (tmp_path / "t.csv").write_text("a,y\n" + rows)
-    result = run("fit", tmp_path / "t.csv", "-l", "y", *options)
-    assert result.exit_code == 2
-    assert answer in " ".join(result.output.split())
-
-
 def test_an_encoding_that_is_not_marked_is_named_with_the_option(tmp_path):
     (tmp_path / "t.csv").write_bytes("a,y\n1,1\n2,0\n".encode("utf-16-le"))
     result = run("fit", tmp_path / "t.csv", "-l", "y")

@@ -52,9 +52,8 @@ def progress_bar(
 ) -> Iterator[Callable[..., None]]:
     """Give a :class:`Progress` that draws a bar with the time left on standard error.
 
-    ``show=None`` draws only in a terminal. The bar needs rich (``pip install "pnuauc[cli]"``);
-    without it stages are printed. Inside an open bar, shown or not, no
-    other is drawn: its stage goes on.
+    ``show=None`` draws only in a terminal, and only where rich is installed (the extra "cli").
+    Inside an open bar, shown or not, no other is drawn: its stage goes on.
     """
     outer = _OPEN.get()
     if outer is not None:
@@ -84,14 +83,7 @@ def _drawn(title: str) -> Iterator[Callable[[str, float], None]]:
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
     except ImportError:
-        told: list[str] = []
-
-        def tell(text: str, share: float) -> None:
-            if text.partition(",")[0] not in told[-1:]:
-                told.append(text.partition(",")[0])
-                print(f"{title}: {told[-1]}", file=sys.stderr)
-
-        yield tell
+        yield lambda text, share: None
         return
     columns = (
         BarColumn(30),
