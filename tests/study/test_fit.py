@@ -304,3 +304,14 @@ def test_a_column_that_knows_the_label_is_told_first():
     assert "Column 'k' separates" in findings.leaks[0]
     assert findings.warnings[: len(findings.leaks)] == findings.leaks
     assert fit_study(a_table(), COLUMNS, FitSettings(**SHORT)).findings.leaks == []
+
+
+def test_an_unlabelled_row_like_a_labelled_one_is_not_taken_for_it():
+    table = a_table().select(["x", "z", "y"])
+    cells = {name: table.column(name).to_numpy().copy() for name in "xz"}
+    for column in cells.values():
+        column[25] = column[3]
+    table = pa.table({**cells, "y": table.column("y")})
+    model = fit_study(table, ColumnRoles("y"), FitSettings(**SHORT)).model
+    seen, _ = model.find_seen(table)
+    assert np.flatnonzero(seen).tolist() == [k for k in range(20) if k != 3]

@@ -23,6 +23,7 @@ from pnuauc.core.rows import row_groups
 from pnuauc.estimators import AUCClassifierCV
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
+from pnuauc.io.draw import table_keys
 from pnuauc.io.encode import TableEncoder
 from pnuauc.io.write import new_run_id
 from pnuauc.model.model import SeenRows, TableModel, kernels_of
@@ -333,14 +334,18 @@ class _Fit:
             messages.append(evidence.doubt)
 
     def seen_rows(self, model: TableModel) -> SeenRows:
-        """Hashes of the labelled rows, and the score that the model has at their held-out place."""
+        """Hashes of the labelled rows, and the score that the model has at their held-out place.
+
+        One that equals an unlabelled row in all features cannot be told from it, and is left out.
+        """
         rows, places = self.rows, np.full(len(self.rows.roles), np.nan)
-        labeled = np.flatnonzero(rows.roles.codes >= 0)
         if self.evidence is not None:
             places[self.evidence.held_out.rows] = self.evidence.places
         scores = np.interp(places, np.linspace(0.0, 1.0, len(model.quantiles)), model.quantiles)
         names = [column.name for column in model.encoder.columns_]
-        return SeenRows.of(rows.table.select(names).take(pa.array(labeled)), names, scores[labeled])
+        keys, is_labeled = table_keys(rows.table, names), rows.roles.codes >= 0
+        known = np.flatnonzero(is_labeled & ~np.isin(keys, keys[~is_labeled]))
+        return SeenRows.of(rows.table.select(names).take(pa.array(known)), names, scores[known])
 
     def held_out_table(self, model: TableModel) -> Any:
         """Scores of rows by models that did not see them, in the order of the file."""
