@@ -5,19 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy import stats
 
-from pnuauc import ClassPrior, compare_auc, evaluate_table
-from pnuauc.core.ranks import moments_of, raw_to_auc
+from pnuauc import ClassPrior, compare_auc
 from pnuauc.evaluation.compare import LabeledPairs, compare_counted, holm
-from pnuauc.evaluation.conditional import (
-    conditionals,
-)
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
-from pnuauc.metrics import ScoreCounts, auc_estimate
+from pnuauc.metrics import auc_estimate
 from tests.conftest import gaussian_scores, wins
 
 Y, SCORES, _ = gaussian_scores(0, (15, 20, 80), 0.3, digits=1)
@@ -201,56 +196,6 @@ def test_bad_input():
         compare_auc(y, a, b, method="best")
 
 
-def test_a_comparison_of_single_rows():
-    """One positive: its own difference is its spread, and it counts as known."""
-    y = [1] + [0] * 6 + [None] * 8
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 15))
-    found = compare_auc(y, a, b, method="pn")
-    gap = wins(a[:1], a[1:7])[0] - wins(b[:1], b[1:7])[0]
-    variance = gap.mean() ** 2 + gap.var(ddof=1) / 6
-    assert found.difference == pytest.approx(gap.mean())
-    assert found.std_error == pytest.approx(np.sqrt(variance))
-    df = variance**2 / ((gap.var(ddof=1) / 6) ** 2 / 5)
-    expected = 2 * stats.t.sf(abs(gap.mean()) / np.sqrt(variance), df)
-    assert found.p_value == pytest.approx(expected)
-
-
-ENDS = ClassPrior.from_posterior([0.0, 0.2, 0.5, 1.0], [1.0, 2.0, 3.0, 2.0])
-
-
-@pytest.mark.parametrize("method", ["pu", "nu"])
-def test_a_difference_under_a_prior_that_may_be_at_an_end(method):
-    """Values over the shares at which they are defined, each as far as no model refutes it.
-
-    They subtract to the difference; error and p-value are those of the raw difference times the
-    mean slope.
-    """
-    rng = np.random.default_rng(1)
-    sizes = (20, 25, 60)
-    y = np.repeat([1.0, 0.0, np.nan], sizes)
-    a, b = rng.normal(size=(2, 105)) + np.outer([1.0, 0.3], np.nan_to_num(y))
-    found = compare_auc(y, a, b, ENDS, method)
-    k = 1 if method == "pu" else 2
-    both = [moments_of(ScoreCounts.from_rows(y, s)) for s in (a, b)]
-    raws = [moments.raw[k] for moments in both]
-    kept = [0, 1, 2] if method == "pu" else [1, 2, 3]
-    mass = ENDS.weights[kept].copy()
-    for moments in both:
-        mass *= conditionals(moments, ENDS.shares[kept], np.eye(3)[k]).inside()
-    mass /= mass.sum()
-    slope, offset = (part[:, k] for part in raw_to_auc(ENDS.shares[kept]))
-    each = slope * (raws[0] - raws[1])
-    own = [mass @ np.clip(slope * raw - offset, 0, 1) for raw in raws]
-    assert (found.value_a, found.value_b) == pytest.approx(tuple(own))
-    assert found.difference == pytest.approx(own[0] - own[1])
-    scatter = np.sqrt(mass @ (each - mass @ each) ** 2)
-    assert found.std_error > scatter
-    raw = compare_auc(y, a, b, None, f"{method}_raw")
-    assert found.std_error == pytest.approx(np.hypot(raw.std_error * (mass @ slope), scatter))
-    assert found.p_value == pytest.approx(raw.p_value)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_combined_comparison_takes_common_weights_or_the_tightest_single_one(seed):
     rng = np.random.default_rng(seed)
@@ -331,34 +276,6 @@ def test_a_difference_without_variance_is_open():
     turned = compare_auc(y, [4, 3, 2, 1], [1, 2, 3, 4])
     assert (turned.difference, turned.p_value, turned.low, turned.high) == (1.0, 1.0, -1.0, 1.0)
     assert "same difference" in turned.notes[-1]
-
-
-def scored(sizes=(20, 30, 150), seed=0):
-    """Labels and two columns, of which the second is the better one."""
-    labels, a, _ = gaussian_scores(seed, sizes, 0.25, 0.5, digits=1)
-    b = a + 2.0 * np.nan_to_num(labels) + np.random.default_rng(1).normal(size=len(a)).round(1)
-    cells = pa.array([None if np.isnan(v) else int(v) for v in labels], pa.int8())
-    return labels, a, b, pa.table({"a": a, "b": b, "y": cells})
-
-
-@pytest.mark.parametrize("method", ["auto", "pu", "nu", "pn"])
-def test_two_columns_are_each_what_they_are_alone(method):
-    labels, a, b, table = scored()
-    both = evaluate_table(table, "y", ["a", "b"], prior=0.25, method=method)
-    for name, scores in (("a", a), ("b", b)):
-        alone = evaluate_table(table, "y", [name], prior=0.25, method=method)
-        assert both["scores"][name] == alone["scores"][name]
-        for way in ("pn", "pu", "nu", "pu_raw", "nu_raw"):
-            exact = auc_estimate(labels, scores, 0.25, way)
-            told = both["scores"][name]["methods"][way]
-            assert (told["value"], told["low"], told["high"]) == pytest.approx(
-                (exact.value, exact.low, exact.high)
-            )
-    pair = compare_auc(labels, a, b, 0.25, method)
-    told = both["comparison"]
-    assert (told["difference"], told["low"], told["high"], told["p_value"]) == pytest.approx(
-        (pair.difference, pair.low, pair.high, pair.p_value)
-    )
 
 
 def test_holm_rejects_what_its_steps_reject():

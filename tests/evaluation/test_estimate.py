@@ -321,25 +321,6 @@ def test_intervals_cover_when_the_prior_is_estimated():
     assert hits[0] - hits[1] > 40
 
 
-def test_auto_says_what_it_chose():
-    y, scores = make(0, 80, 20, 1000)
-    cases = {
-        ("combined", 0.3): np.ones(len(y), bool),
-        ("pn", None): ~np.isnan(y),
-        ("pu", 0.3): y != 0,
-        ("nu", 0.3): y != 1,
-    }
-    for (method, prior), rows in cases.items():
-        result = auc_estimate(y[rows], scores[rows], prior)
-        assert result.method == method
-        assert any(method in note for note in result.notes)
-    no_prior = auc_estimate(y, scores)
-    assert no_prior.method == "pn"
-    assert "not used" in no_prior.notes[0]
-    json.dumps(result.to_dict())
-    assert "method='nu'" in repr(result)
-
-
 def test_perfect_separation_has_an_honest_interval():
     result = auc_estimate([1] * 10 + [0] * 5, range(15, 0, -1))
     assert (result.value, result.std_error, result.high) == (1.0, 0.0, 1.0)

@@ -12,9 +12,6 @@ from scipy import stats
 from sklearn.metrics import roc_curve
 
 from pnuauc import ClassPrior, compare_auc
-from pnuauc.evaluation.roc import (
-    wilson,
-)
 from pnuauc.exceptions import MissingRoleError, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 from pnuauc.metrics import RocEstimateDisplay, auc_estimate, roc_curve_estimate, threshold_estimate
@@ -73,24 +70,6 @@ def drawn(sizes, seed=0, prior=0.3):
     y, scores, _ = gaussian_scores(seed, sizes, prior, 1.0, digits=1)
     ends = np.cumsum(sizes)[:-1]
     return y, scores, np.split(scores, ends)
-
-
-def test_limits_of_a_curve_from_labelled_rows_are_wilsons():
-    y, scores, (p, n, _) = drawn((25, 40, 0))
-    found = roc_curve_estimate(y, scores, level=0.9)
-    for t, *rates in zip(found.thresholds, found.fpr, found.fpr_low, found.fpr_high,
-                         found.tpr, found.tpr_low, found.tpr_high):  # fmt: skip
-        for rows, (rate, low, high) in ((n, rates[:3]), (p, rates[3:])):
-            share = float(np.mean(rows >= t))
-            limits = [float(end) for end in wilson(np.array(share), len(rows), 0.9)]
-            if rows is n and t == found.thresholds[-1]:
-                assert rate == 1.0
-                continue
-            assert rate == pytest.approx(share)
-            assert (low, high) == pytest.approx((min(limits[0], rate), max(limits[1], rate)))
-    assert (found.fpr_low[5:] > 0).any()
-    assert (np.diff(found.fpr_low) >= 0).all()
-    assert (np.diff(found.fpr_high) >= 0).all()
 
 
 def test_a_threshold_flags_rows_at_and_above_it():

@@ -7,9 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pnuauc import ClassPrior
 from pnuauc.exceptions import PriorRefutedError
-from pnuauc.labels import Roles
 from pnuauc.metrics import (
     auc_estimate,
     breaking_odds,
@@ -17,29 +15,6 @@ from pnuauc.metrics import (
     prior_sensitivity,
 )
 from tests.conftest import gaussian_scores
-
-
-@pytest.mark.parametrize(
-    ("letters", "method", "words"),
-    [
-        ("PU", "pu", "positives beat unlabelled rows in 100.0% of pairs"),
-        ("PNU", "pu", "positives beat unlabelled rows in 100.0% of pairs"),
-        ("NU", "nu", "unlabelled rows beat negatives in 100.0% of pairs"),
-        ("PNU", "nu", "unlabelled rows beat negatives in 100.0% of pairs"),
-    ],
-)
-def test_the_pairs_that_refute_a_prior_are_told(letters, method, words):
-    """P above U above N: half of U can be neither positive nor negative."""
-    y = np.repeat(np.array([1, 0, -1], np.int8), [40, 40, 200])
-    kept = np.isin(y, [{"P": 1, "N": 0, "U": -1}[letter] for letter in letters])
-    scores = np.arange(280.0) + 1000.0 * np.repeat([2, 0, 1], [40, 40, 200])
-    for prior in (0.5, ClassPrior(0.5, 0.46, 0.54, 0.95, 0.02, "estimated")):
-        with pytest.raises(PriorRefutedError, match=r"A prior of 0\.5 is refuted") as caught:
-            auc_estimate(Roles(y[kept]), scores[kept], prior, method)
-        assert words in str(caught.value)
-    nothing = prior_sensitivity(Roles(y[kept]), scores[kept], [0.4, 0.5, 0.6], method)
-    assert nothing.method == method
-    assert np.isnan([nothing.value, nothing.std_error, nothing.low, nothing.high]).all()
 
 
 def drawn(sizes, seed=0, prior=0.3):

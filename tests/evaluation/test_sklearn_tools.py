@@ -25,7 +25,6 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_val_score,
     cross_validate,
-    learning_curve,
 )
 from sklearn.naive_bayes import GaussianNB
 
@@ -296,19 +295,6 @@ def test_cross_val_predict_is_refused_with_what_to_take(kind):
         cross_val_predict(
             MODEL, X, partly(kind), method="decision_function", cv=RoleStratifiedKFold(3)
         )
-
-
-@pytest.mark.parametrize("kind", ["missing", "-1"])
-def test_cross_val_score_and_learning_curve_with_our_scorer_and_folds(kind):
-    y = partly(kind)
-    tools = {"scoring": make_auc_scorer(0.3), "cv": RoleStratifiedKFold(3)}
-    values = cross_val_score(MODEL, X, y, **tools)
-    assert ((values > 0.6) & (values <= 1.2)).all()
-    _, train, test = learning_curve(
-        MODEL, X, y, train_sizes=[0.5, 1.0], shuffle=True, random_state=0, **tools
-    )
-    assert train.shape == test.shape == (2, 3)
-    assert np.isfinite(test).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"ensemble": False}, {"cv": RoleStratifiedKFold(2)}])
