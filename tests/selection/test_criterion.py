@@ -33,7 +33,8 @@ def counted(scores, weights=(None, None, None)):
     halves = (None, None) if w is None else (w[:cut], w[cut:])
     found = count_below(counts.marks, u[:, :cut].copy(), halves[0])
     found += count_below(counts.marks, u[:, cut:].copy(), halves[1])
-    return counts.with_unlabeled(found, u.shape[1] if w is None else w.sum())
+    mass = u.shape[1] if w is None else w.sum()
+    return counts.with_unlabeled(np.c_[found, np.full(len(u), mass)])
 
 
 def repeated(scores, weights):

@@ -25,6 +25,7 @@ __all__ = [
     "RowsElsewhere",
     "SomeRows",
     "Visited",
+    "add_by_fold",
     "array_rows",
     "block_length",
     "byte_hashes",
@@ -294,6 +295,14 @@ def merged(
 def merge_known(merge: Callable[[_Result, _Result], _Result]) -> Callable[[Any, Any], Any]:
     """``merge`` for summaries that may be None."""
     return functools.partial(merged, merge)
+
+
+def add_by_fold(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
+    """Summaries of two blocks by fold as those of both, by ``+``."""
+    merged = dict(a)
+    for k, found in b.items():
+        merged[k] = a[k] + found if k in a else found
+    return merged
 
 
 class RowsElsewhere(Protocol):

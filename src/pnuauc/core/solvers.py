@@ -29,7 +29,6 @@ __all__ = [
     "PartAt",
     "RidgeSolution",
     "check_alpha",
-    "fit_iteratively",
     "fit_risk",
     "minimize",
     "solve_ridge",

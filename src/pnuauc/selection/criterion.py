@@ -119,11 +119,11 @@ class FoldCounts:
         above = np.nextafter(self.anchors, np.inf, dtype=self.anchors.dtype)
         return np.concatenate([self.anchors, above], axis=1)
 
-    def with_unlabeled(self, found: Floats, n_unlabeled: float) -> FoldCounts:
-        """The same with counts of unlabelled rows below each of the marks, shape (c, 2K)."""
-        edges = np.zeros((len(found), found.shape[1] + 2))
-        edges[:, 1:-1:2], edges[:, 2:-1:2] = np.split(found, 2, axis=1)
-        edges[:, -1] = n_unlabeled
+    def with_unlabeled(self, found: Floats) -> FoldCounts:
+        """The same with unlabelled rows below each of the marks, and all: shape (c, 2K + 1)."""
+        edges = np.zeros((len(found), found.shape[1] + 1))
+        edges[:, 1:-1:2], edges[:, 2:-1:2] = np.split(found[:, :-1], 2, axis=1)
+        edges[:, -1] = found[:, -1]
         # anchors that tie: all at the first
         return replace(self, unlabeled=np.diff(np.maximum.accumulate(edges, axis=1), axis=1))
 

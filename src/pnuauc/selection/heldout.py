@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats, Indices
 from pnuauc.core.design import joined
-from pnuauc.core.rows import Block, Rows
+from pnuauc.core.rows import Block, Rows, add_by_fold
 from pnuauc.selection.criterion import FoldCounts, count_below
 from pnuauc.selection.trainers import Fitted
 
@@ -55,8 +55,8 @@ def count_held_out(
         marks = {k: c.marks for k, c in counts.items()}
         count = functools.partial(_count, basis=basis, models=models, marks=marks)
         nothing: dict[int, Any] = {}
-        for k, (below, n_rows) in rows["U"].reduce(count, _add_counts, nothing).items():
-            counts[k] = counts[k].with_unlabeled(below, n_rows)
+        for k, below in rows["U"].reduce(count, add_by_fold, nothing).items():
+            counts[k] = counts[k].with_unlabeled(below)
     return list(counts.values())
 
 
@@ -93,21 +93,15 @@ def _all_scores(
 
 def _count(
     block: Block, basis: Any, models: Mapping[int, _ByScale], marks: Mapping[int, NDArray[Any]]
-) -> dict[int, tuple[Floats, float]]:
-    """Fold -> rows below each mark, and rows. Scale by scale: scores that are sorted at once are
-    still in the cache."""
+) -> dict[int, Floats]:
+    """Fold -> rows below each mark, and all rows, shape (c, 2K + 1). Scale by scale: scores that
+    are sorted at once are still in the cache."""
     found = {}
     for k, part in block.by_fold():
         if k in models:
-            below = np.zeros(marks[k].shape)
+            n_candidates, n_marks = marks[k].shape
+            found[k] = below = np.zeros((n_candidates, n_marks + 1))
+            below[:, -1] = part.mass
             for places, scores in _scores(part, basis, models[k]):
-                below[places] = count_below(marks[k][places], scores, part.weight)
-            found[k] = below, part.mass
+                below[places, :-1] = count_below(marks[k][places], scores, part.weight)
     return found
-
-
-def _add_counts(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
-    merged = dict(a)
-    for k, (below, n) in b.items():
-        merged[k] = (a[k][0] + below, a[k][1] + n) if k in a else (below, n)
-    return merged

@@ -22,7 +22,7 @@ from pnuauc.core.design import Design, is_matrix_free, joined
 from pnuauc.core.losses import Loss
 from pnuauc.core.moments import Moments, moments_of
 from pnuauc.core.risks import QuadraticForm, Risk, quadratic_forms
-from pnuauc.core.rows import Block, Rows, SomeRows
+from pnuauc.core.rows import Block, Rows, SomeRows, add_by_fold
 from pnuauc.core.solvers import fit_risk, solve_ridge
 
 __all__ = ["Fitted", "MomentsTrainer", "RefitTrainer", "make_trainer"]
@@ -88,12 +88,11 @@ class MomentsTrainer:
         self.risks, self.alphas = list(risks), list(alphas)
         summarise = functools.partial(_moments_by_fold, basis=basis)
         #: Of each role's rows by fold and scale, in one pass: {fold: [scale 0, ...]}.
-        self.moments: dict[str, dict[int, list[Moments]]] = {}
+        self.moments: dict[str, dict[int, NDArray[Any]]] = {}
+        nothing: dict[int, NDArray[Any]] = {}
         for role, visitor in rows.items():
-            nothing: dict[int, list[Moments]] = {}
-            self.moments[role] = dict(
-                sorted(visitor.reduce(summarise, _merge_folds, nothing).items())
-            )
+            found = visitor.reduce(summarise, add_by_fold, nothing)
+            self.moments[role] = dict(sorted(found.items()))
         self._droppable = any(risk.roles == "PN" for risk in self.risks)
 
     def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
@@ -111,22 +110,13 @@ class MomentsTrainer:
         return _solve([self.risks[e] for e in etas], self.alphas, moments, drop)
 
 
-def _moments_by_fold(block: Block, basis: Any) -> dict[int, list[Moments]]:
+def _moments_by_fold(block: Block, basis: Any) -> dict[int, NDArray[Any]]:
     found = {}
     for k, part in block.by_fold():
-        found[k] = [Moments.zero(basis.n_features)] * basis.n_scales
+        found[k] = np.array([Moments.zero(basis.n_features)] * basis.n_scales)  # of objects
         for j, features in part.scales(basis):
             found[k][j] = moments_of(features, part.weight, basis)
     return found
-
-
-def _merge_folds(
-    a: dict[int, list[Moments]], b: dict[int, list[Moments]]
-) -> dict[int, list[Moments]]:
-    merged = dict(a)
-    for k, parts in b.items():
-        merged[k] = [x + y for x, y in zip(a[k], parts, strict=True)] if k in a else parts
-    return merged
 
 
 def _solve(
