@@ -73,14 +73,6 @@ def test_no_hit_never_says_more_than_the_hypergeometric_law_and_not_much_less(k)
     assert exact <= bound <= 1.6 * exact + 2
 
 
-def test_all_rows_drawn_leave_no_doubt():
-    rng = np.random.default_rng(0)
-    y = rng.random(50) < 0.3
-    found = np.append(0, np.cumsum(y))
-    draws = [Draw(50 - t, int(found[t]), bool(y[t])) for t in range(50)]
-    assert positives_bound(50, draws) == y.sum()
-
-
 def test_the_bound_never_rises_and_never_falls_below_what_was_found():
     rng = np.random.default_rng(1)
     y = rng.permutation(np.arange(300) < 30)

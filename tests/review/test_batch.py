@@ -21,27 +21,18 @@ def test_inclusion_probabilities_are_the_frequencies():
     assert stated[3:] == pytest.approx(2 / 5)
 
 
-def test_rows_by_score_come_first_and_none_comes_twice():
-    scores = np.arange(100.0)
-    rows, probability, random = draw_batch(
-        scores, np.arange(100), 20, 0.1, np.random.default_rng(0)
-    )
-    assert rows[:18].tolist() == list(range(99, 81, -1))
-    assert random.tolist() == [False] * 18 + [True] * 2
-    assert len(set(rows.tolist())) == 20
-    assert probability[-1] == pytest.approx(2 / 82)
-
-
 @pytest.mark.parametrize(
     ("size", "explore", "n_random"),
     [(10, 0.0, 0), (10, 0.01, 1), (10, 1.0, 10), (500, 0.1, 10), (1, 0.1, 1)],
 )
 def test_share_at_random(size, explore, n_random):
     rows, probability, random = draw_batch(
-        np.zeros(100), np.arange(100), size, explore, np.random.default_rng(0)
+        np.arange(100.0), np.arange(100), size, explore, np.random.default_rng(0)
     )
-    assert len(rows) == min(size, 100)
-    assert random.sum() == n_random
+    k = min(size, 100)
+    assert len(set(rows.tolist())) == k
+    assert rows[~random].tolist() == list(range(99, 99 - k + n_random, -1))
+    assert random.tolist() == [False] * (k - n_random) + [True] * n_random
     assert ((probability > 0) & (probability <= 1)).all()
 
 

@@ -1,6 +1,5 @@
 """Decisions: one sentence for each kind of trouble, all or nothing, none silently dropped."""
 
-import io
 import warnings
 
 import pandas as pd
@@ -125,14 +124,3 @@ def test_any_file_is_read_or_refused_with_a_sentence(ledger, tmp_path, content):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadingWarning)
         assert isinstance(answer(path, ledger), str)
-
-
-@given(rows=st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), min_size=1, max_size=5))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_any_cells_are_read_or_refused_with_a_sentence(ledger, tmp_path, rows):
-    out = io.StringIO()
-    pd.DataFrame(rows, columns=["id", "decision"]).to_csv(out, index=False)
-    path = tmp_path / "cells.csv"
-    path.write_bytes(out.getvalue().encode("utf-8", "replace"))
-    found = answer(path, ledger)
-    assert isinstance(found, str) or set(found[0]) <= set(KNOWN)

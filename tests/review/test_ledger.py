@@ -58,16 +58,6 @@ def test_a_kill_at_any_byte_leaves_whole_entries_and_the_next_one_fits(tmp_path)
         assert path.read_bytes().startswith(content[: ends[n_lines]])
 
 
-def test_the_file_only_grows(tmp_path):
-    path = tmp_path / "ledger.jsonl"
-    ledger, before = Ledger(path), b""
-    for word in ("positive", "negative", "positive"):
-        ledger.add_decisions({"a": word})
-        assert path.read_bytes().startswith(before)
-        before = path.read_bytes()
-    assert ledger.decision("a") == "positive"
-
-
 @pytest.mark.parametrize("line", [b"{}", b"[1]", b'{"date": 1, "drawn": [[1]]}', b"\xff", b"null"])
 def test_a_line_that_is_none_of_ours_is_named(tmp_path, line):
     path = tmp_path / "ledger.jsonl"

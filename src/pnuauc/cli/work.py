@@ -297,6 +297,8 @@ def prior_of_file(
 ) -> None:
     """``pnuauc prior``."""
     check_belief(belief, method=method)
+    if columns.propensity is not None:
+        raise InputError("The share by known chances of labelling is estimated by pnuauc fit.")
     messages: list[str] = []
     with collected(messages):
         with (

@@ -56,7 +56,6 @@ class Monitoring(ShownAsTable):
     n_rows: int
     scores: Drift
     columns: tuple[Drift, ...]
-    n_columns: int
     share_then: float | None
     share_now: float | None
     auc_then: tuple[float, ...] | None
@@ -142,7 +141,6 @@ def monitor_table(
         n_rows=len(scores),
         scores=drift,
         columns=tuple(columns[:_SHOWN]),
-        n_columns=len(columns),
         share_then=None if prior is None else float(prior),
         share_now=None if chances is None else float(chances[:, 0].mean()),
         auc_then=then,

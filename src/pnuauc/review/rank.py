@@ -176,37 +176,44 @@ class PoolRanker:
 
     def explain(self, rows: NDArray[np.intp], y: Floats) -> tuple[list[list[str]], list[str]]:
         """For each row the words that speak for it, and its columns that do, as text."""
-        marks: list[list[str]] = [[] for _ in rows]
-        reasons = ["" for _ in rows]
         if not (y == 1).any():
-            return marks, reasons
-        known, target, weight = self._training(y)
-        weight = weight[known]
-        if "words" in self._views:
-            X = self._views["words"]
-            model = LogisticRegression(C=8.0, max_iter=200)
-            coef = model.fit(X[known], target, sample_weight=weight).coef_.ravel()
-            for k, row in enumerate(sparse.csr_matrix(X[rows])):
-                effect = row.data * coef[row.indices]
-                best = [j for j in np.argsort(-effect, kind="stable") if effect[j] > 0]
-                terms = [str(self._vocabulary[row.indices[j]]) for j in best]
-                marks[k] = [t for t in terms if not ENGLISH_STOP_WORDS.issuperset(t.split())]
-                del marks[k][_MARKS:]
-        if "columns" in self._views:
-            X = self._views["columns"]
-            model = LogisticRegression(max_iter=300).fit(X[known], target, sample_weight=weight)
-            effect = (X[rows] - X.mean(axis=0)) * model.coef_.ravel()
-            groups = {n: list(js) for n, js in self._encoder.groups("kernels").items() if len(js)}
-            moved = np.column_stack([effect[:, js].sum(axis=1) for js in groups.values()])
-            names = np.array(list(groups), dtype=object)
-            for k, (row, line) in enumerate(zip(rows, moved, strict=True)):
-                first = np.argsort(-line, kind="stable")[:_REASONS]
-                best = names[first[line[first] > 0]]
-                cells = [cell_text(self._table.column(n)[int(row)].as_py()) for n in best]
-                reasons[k] = ", ".join(
-                    f"{n} = {cell or '(missing)'}" for n, cell in zip(best, cells, strict=True)
-                )
-        return marks, reasons
+            return [[] for _ in rows], ["" for _ in rows]
+        return self._words(rows, y), self._reasons(rows, y)
+
+    def _words(self, rows: NDArray[np.intp], y: Floats) -> list[list[str]]:
+        if "words" not in self._views:
+            return [[] for _ in rows]
+        effects = sparse.csr_matrix(self._views["words"][rows].multiply(self._slope("words", y)))
+        marks = []
+        for row in effects:
+            best = row.indices[np.argsort(-row.data, kind="stable")][: (row.data > 0).sum()]
+            terms = [str(self._vocabulary[j]) for j in best]
+            marks.append([t for t in terms if not ENGLISH_STOP_WORDS.issuperset(t.split())])
+        return [terms[:_MARKS] for terms in marks]
+
+    def _reasons(self, rows: NDArray[np.intp], y: Floats) -> list[str]:
+        if "columns" not in self._views:
+            return ["" for _ in rows]
+        X = self._views["columns"]
+        effect = (X[rows] - X.mean(axis=0)) * self._slope("columns", y)
+        groups = {n: list(js) for n, js in self._encoder.groups("kernels").items() if len(js)}
+        moved = {name: effect[:, js].sum(axis=1) for name, js in groups.items()}
+        reasons = []
+        for k, row in enumerate(rows):
+            best = sorted((n for n in moved if moved[n][k] > 0), key=lambda n: -moved[n][k])
+            cells = ((n, cell_text(self._table[n][int(row)].as_py())) for n in best[:_REASONS])
+            reasons.append(", ".join(f"{n} = {cell or '(missing)'}" for n, cell in cells))
+        return reasons
+
+    def _slope(self, view: str, y: Floats) -> Floats:
+        """Coefficients of the linear model of a view, shape (d,)."""
+        rows, target, weight = self._training(y)
+        model = _linear(view).fit(self._views[view][rows], target, sample_weight=weight[rows])
+        return np.asarray(model.coef_.ravel())
+
+
+def _linear(view: str) -> LogisticRegression:
+    return LogisticRegression(C=1.0 if view == "columns" else 8.0, max_iter=300)
 
 
 def _fit(
@@ -218,7 +225,7 @@ def _fit(
         trees = ExtraTreesClassifier(n, min_samples_leaf=2, random_state=seed)
         trees.fit(X[rows], target, sample_weight=weight)
         return np.asarray(trees.predict_proba(X)[:, 1])
-    model = LogisticRegression(C=1.0 if name == "columns" else 8.0, max_iter=300)
+    model = _linear(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of the last digit of a rank
         model.fit(X[rows], target, sample_weight=weight)
