@@ -19,8 +19,8 @@ from pnuauc import engines as _parts
 from pnuauc.committee import AutoAUCClassifier
 from pnuauc.core.basis import MultiscaleBasis
 from pnuauc.core.rows import fold_of, matrix_keys, shuffled
-from pnuauc.engines import FileParts, Job, slices
-from pnuauc.exceptions import EngineError, InputError
+from pnuauc.engines import FileParts, Job
+from pnuauc.exceptions import InputError
 from pnuauc.io.draw import AllUnlabeled, RowKeys, draw_rows, table_keys
 from pnuauc.io.sources import FileSource, MemorySource
 from pnuauc.labels import Roles
@@ -373,16 +373,6 @@ def test_a_part_whose_file_changed_is_named(tmp_path, harm, monkeypatch):
     for part in parts.numbers[1:]:
         with pytest.raises(InputError, match=r"001\.parquet' (was changed|was not found)"):
             job.summary(part, part)
-
-
-def test_a_task_without_memory_says_which():
-    def hungry(batch):
-        raise MemoryError("cannot allocate 9 GiB")
-
-    job = Job(lambda part, number: slices(a_table(), "x", number), hungry, int.__add__)
-    for run in (job.summary, job.results):
-        with pytest.raises(EngineError, match=r"partition 7 ran .*9 GiB.*raise the memory"):
-            run(None, 7)
 
 
 def test_folders_patterns_and_partitions(tmp_path):

@@ -306,12 +306,15 @@ def test_a_column_that_knows_the_label_is_told_first():
     assert fit_study(a_table(), COLUMNS, FitSettings(**SHORT)).findings.leaks == []
 
 
-def test_an_unlabelled_row_like_a_labelled_one_is_not_taken_for_it():
+def test_an_unlabelled_row_like_a_labelled_one_keeps_its_probability():
     table = a_table().select(["x", "z", "y"])
     cells = {name: table.column(name).to_numpy().copy() for name in "xz"}
     for column in cells.values():
         column[25] = column[3]
     table = pa.table({**cells, "y": table.column("y")})
     model = fit_study(table, ColumnRoles("y"), FitSettings(**SHORT)).model
-    seen, _ = model.find_seen(table)
-    assert np.flatnonzero(seen).tolist() == [k for k in range(20) if k != 3]
+    seen, held_out = model.find_seen(table)
+    assert np.flatnonzero(seen).tolist() == [*range(20), 25]
+    own = model.score_encoded(model.encode(table))
+    assert held_out[25] == pytest.approx(own[25], abs=1e-9)
+    assert held_out[3] == held_out[25]

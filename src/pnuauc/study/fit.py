@@ -336,7 +336,8 @@ class _Fit:
     def seen_rows(self, model: TableModel) -> SeenRows:
         """Hashes of the labelled rows, and the score that the model has at their held-out place.
 
-        One that equals an unlabelled row in all features cannot be told from it, and is left out.
+        One that equals an unlabelled row in all features keeps the model's own score: both rows
+        have one probability then, that of the rows to review.
         """
         rows, places = self.rows, np.full(len(self.rows.roles), np.nan)
         if self.evidence is not None:
@@ -344,7 +345,10 @@ class _Fit:
         scores = np.interp(places, np.linspace(0.0, 1.0, len(model.quantiles)), model.quantiles)
         names = [column.name for column in model.encoder.columns_]
         keys, is_labeled = table_keys(rows.table, names), rows.roles.codes >= 0
-        known = np.flatnonzero(is_labeled & ~np.isin(keys, keys[~is_labeled]))
+        shared = np.flatnonzero(is_labeled & np.isin(keys, keys[~is_labeled]))
+        if len(shared):
+            scores[shared] = model.score_encoded(model.encode(rows.table.take(pa.array(shared))))
+        known = np.flatnonzero(is_labeled)
         return SeenRows.of(rows.table.select(names).take(pa.array(known)), names, scores[known])
 
     def held_out_table(self, model: TableModel) -> Any:
