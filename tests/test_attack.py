@@ -115,7 +115,7 @@ def test_chains_for_trees_are_refused(tmp_path):
     [
         ("5,000 widths of kernels", "widths of .* longer than any fit"),
         ("300,000 trees of one leaf", "more than 20,000 trees"),
-        ("30 MB of centres", "more than 20,000 centres"),
+        ("30 MB of centres", "no centres, or more than 20,000"),
         ("one hole 500,000 times", "not named once each"),
         ("225,000 curves", "curves of .* longer than any fit"),
         ("900,000 categories", "values|10,000 categories"),
