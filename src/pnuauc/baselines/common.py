@@ -28,15 +28,6 @@ from pnuauc.estimators import AUCScoreMixin, read_training_rows
 from pnuauc.exceptions import LabelReadingWarning
 from pnuauc.labels import NEGATIVE, UNLABELED, Roles
 
-__all__ = [
-    "ByRole",
-    "LinearRanker",
-    "Ranker",
-    "fit_in_stages",
-    "pair_curvature",
-    "pair_gradient",
-]
-
 ByRole = dict[str, Floats]
 #: Scores by role -> value and gradient by role.
 Objective = Callable[[ByRole], tuple[float, ByRole]]

@@ -26,15 +26,6 @@ from pnuauc.core.losses import Logistic, SmoothLoss
 from pnuauc.core.pairs import between_gradient
 from pnuauc.labels import Roles
 
-__all__ = [
-    "GENERATIVE_MODELS",
-    "EntropyAUC",
-    "GenerativeAUC",
-    "MultinomialClasses",
-    "SphericalGaussians",
-    "entropy_objective",
-]
-
 # Generative models of the two classes for :class:`GenerativeAUC`: log p(x|+) - log p(x|-).
 
 

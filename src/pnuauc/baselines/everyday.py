@@ -23,16 +23,6 @@ from pnuauc.core.risks import Part, Risk, Term
 from pnuauc.core.solvers import check_alpha, solve_ridge
 from pnuauc.labels import POSITIVE, UNLABELED, Roles
 
-__all__ = [
-    "SAMULT",
-    "BaggingPU",
-    "ElkanNoto",
-    "LabeledOnly",
-    "PositiveVsUnlabeled",
-    "SemiSupervised",
-    "samult_risk",
-]
-
 # Common practice, reading the same labels: thin wrappers around scikit-learn and pulearn.
 
 

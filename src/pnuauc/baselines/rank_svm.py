@@ -21,8 +21,6 @@ from pnuauc.core.losses import SmoothedHinge
 from pnuauc.core.pairs import between
 from pnuauc.labels import Roles
 
-__all__ = ["RankSVM"]
-
 #: The smoothing of the hinge starts here and is divided by ``_SHRINK`` until ``tol`` is met.
 _WIDEST, _SHRINK = 0.5, 8.0
 

@@ -31,8 +31,6 @@ from pnuauc.baselines.ss_rank_boost import SSRankBoost
 from pnuauc.core.basis import median_distance
 from pnuauc.evaluation import RoleStratifiedKFold, make_auc_scorer
 
-__all__ = ["BASELINES", "WIDTHS", "Baseline"]
-
 #: Multiples of the median distance. Widest first: with five positives many candidates tie in
 #: cross-validation, GridSearchCV then takes the first, and the smoothest is the safest.
 WIDTHS = (2.0, 1.0, 0.5, 0.25, 0.125)

@@ -15,8 +15,6 @@ from pnuauc.core.basis import squared_distances
 from pnuauc.core.rows import row_blocks
 from pnuauc.labels import Roles
 
-__all__ = ["SSRankBoost"]
-
 #: A ranker whose edge is below this orders no pair better than chance.
 _NO_EDGE = 1e-12
 _PREDICT_ROWS = 4096

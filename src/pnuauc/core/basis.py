@@ -28,24 +28,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_
 
 from pnuauc._utils.arrays import ALL_EQUAL, check_range, finite, read_rows
 
-__all__ = [
-    "BASES",
-    "GaussianBasis",
-    "IdentityBasis",
-    "LinearKernelBasis",
-    "MultiscaleBasis",
-    "TransformerBasis",
-    "check_weights",
-    "first_centers",
-    "fit_basis",
-    "gaussian_exponents",
-    "make_basis",
-    "median_distance",
-    "sample_centers",
-    "squared_distances",
-]
-
-
 #: Rows drawn to find the median distance: half a million pairs place the median within about 0.3%.
 MEDIAN_ROWS = 1000
 

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats, Mask
 
-__all__ = ["category_weights", "find_categories"]
-
-
 #: Rows that are looked at, evenly spaced; least share of them that has a level of a category.
 _ROWS, _SHARE = 20_000, 0.5
 

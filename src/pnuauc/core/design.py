@@ -20,17 +20,6 @@ from pnuauc.core.basis import IdentityBasis
 from pnuauc.core.moments import Moments, moments_of
 from pnuauc.core.rows import ArrayRows, Block, Rows, SomeRows, array_rows, block_length, count_rows
 
-__all__ = [
-    "MATRIX_FREE_ABOVE",
-    "Design",
-    "block_scores",
-    "is_matrix_free",
-    "joined",
-    "ranking_threshold",
-    "thinned",
-    "upper_threshold",
-]
-
 #: Rows per role that a threshold is read off.
 THRESHOLD_ROWS = 20_000
 #: Above this many features a b x b scatter is not formed.

@@ -15,8 +15,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from pnuauc._utils.arrays import Floats
 
-__all__ = ["Moments", "moments_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Moments:

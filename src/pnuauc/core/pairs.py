@@ -40,8 +40,6 @@ from pnuauc.core.losses import (
     get_loss,
 )
 
-__all__ = ["Sample", "between", "between_gradient", "read", "within", "within_gradient"]
-
 #: mean_ij l(a_i - b_j), and the weighted means of l' over each row and each column of pairs.
 Sums: TypeAlias = tuple[float, Floats, Floats]
 

@@ -24,27 +24,6 @@ from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
-__all__ = [
-    "SINGLES",
-    "USES",
-    "PairShares",
-    "ScoreCounts",
-    "alikeness",
-    "check_scores",
-    "clustered",
-    "count_cells",
-    "design_effect",
-    "moments_of",
-    "n_rows",
-    "pair_means",
-    "pairs_won",
-    "placements",
-    "projections",
-    "raw_to_auc",
-    "role_covariance",
-]
-
-
 Counts: TypeAlias = NDArray[Any]  # whole numbers, or weights that sum to one
 
 

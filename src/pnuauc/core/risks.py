@@ -29,22 +29,6 @@ from pnuauc.core.moments import Moments
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.labels import ROLES
 
-__all__ = [
-    "RISKS",
-    "Part",
-    "QuadraticForm",
-    "Risk",
-    "Term",
-    "check_prior",
-    "gamma_bar",
-    "get_risk",
-    "nu_risk",
-    "pn_risk",
-    "pnu_risk",
-    "pu_risk",
-    "quadratic_forms",
-]
-
 _WORDS = {role.letter: role.word for role in ROLES}
 
 

@@ -16,37 +16,6 @@ from scipy import sparse
 from pnuauc._utils.arrays import Floats, Indices, Mask
 from pnuauc._utils.threads import one_blas_thread
 
-__all__ = [
-    "MISSING_CELL",
-    "ArrayRows",
-    "Block",
-    "Keys",
-    "Rows",
-    "RowsElsewhere",
-    "SomeRows",
-    "Visited",
-    "add_by_fold",
-    "array_rows",
-    "block_length",
-    "byte_hashes",
-    "combined",
-    "count_rows",
-    "even_folds",
-    "fold_of",
-    "group_numbers",
-    "grouped_folds",
-    "map_blocks",
-    "matrix_keys",
-    "merge_known",
-    "merged",
-    "number_bits",
-    "row_blocks",
-    "row_groups",
-    "shuffled",
-    "whole_bits",
-]
-
-
 Keys: TypeAlias = NDArray[np.uint64]
 
 #: What a missing cell counts as.

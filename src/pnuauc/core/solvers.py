@@ -22,20 +22,6 @@ from pnuauc.core.design import Design, block_scores
 from pnuauc.core.losses import Loss
 from pnuauc.core.risks import QuadraticForm, Risk
 
-__all__ = [
-    "Correction",
-    "LinearModel",
-    "Minimum",
-    "PartAt",
-    "RidgeSolution",
-    "check_alpha",
-    "fit_risk",
-    "minimize",
-    "solve_ridge",
-    "warn_of_limit",
-]
-
-
 FLOOR = 1e-3
 
 

@@ -13,20 +13,6 @@ from pnuauc._utils.extras import need
 from pnuauc._utils.show import ShownAsTable
 from pnuauc.selection.criterion import Criterion
 
-__all__ = [
-    "PAPER_ALPHAS",
-    "PAPER_ETAS",
-    "PAPER_WIDTHS",
-    "Candidates",
-    "Choice",
-    "SelectionReport",
-    "average",
-    "explain",
-    "order_of",
-    "pick",
-    "plot_selection",
-]
-
 #: The paper's grids: widths in multiples of the median distance, ridges, weights of U.
 PAPER_WIDTHS = ("0.125*median", "0.25*median", "0.5*median", "1*median", "2*median")
 PAPER_ALPHAS = (1e-3, 1e-2, 1e-1, 1e0, 1e1)

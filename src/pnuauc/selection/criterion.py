@@ -25,16 +25,6 @@ from pnuauc._utils.arrays import Floats, Mask
 from pnuauc.core.ranks import USES, pair_means, projections, raw_to_auc
 from pnuauc.core.risks import gamma_bar
 
-__all__ = [
-    "ANCHORS",
-    "CRITERIA",
-    "Criterion",
-    "FoldCounts",
-    "count_below",
-    "held_out_covariance",
-    "validation_risks",
-]
-
 #: Most anchors of a fold. What a block of unlabelled rows leaves behind has their size; of more
 #: labelled rows every k-th by rank is an anchor, and rows of one cell count as tied: an error of
 #: second order in 1 / 400, far below the noise of their number.

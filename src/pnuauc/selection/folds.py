@@ -14,8 +14,6 @@ from pnuauc._utils.arrays import Indices
 from pnuauc.core.rows import even_folds, row_groups
 from pnuauc.labels import ROLES
 
-__all__ = ["FoldedRows", "deal_folds", "read_cv"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldedRows:

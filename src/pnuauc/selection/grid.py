@@ -43,8 +43,6 @@ from pnuauc.selection.folds import FoldedRows
 from pnuauc.selection.heldout import count_held_out
 from pnuauc.selection.trainers import Fitted, make_trainer
 
-__all__ = ["ChosenModel", "TrainedGrid"]
-
 #: Rows of the rarer labelled class below which a fold is judged by candidates that it had no part
 #: in choosing at all, and unlabelled rows by which they are chosen. What the other folds prefer
 #: is 1.3 points of AUC too optimistic with five positives, .2 with ten and with twenty.

@@ -19,8 +19,6 @@ from pnuauc.core.rows import Block, Rows, add_by_fold
 from pnuauc.selection.criterion import FoldCounts, count_below
 from pnuauc.selection.trainers import Fitted
 
-__all__ = ["count_held_out"]
-
 #: For each scale the places of its candidates, and their coefficients.
 _ByScale: TypeAlias = list[tuple[Indices, Floats]]
 

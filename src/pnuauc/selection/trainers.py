@@ -25,8 +25,6 @@ from pnuauc.core.risks import QuadraticForm, Risk, quadratic_forms
 from pnuauc.core.rows import Block, Rows, SomeRows, add_by_fold
 from pnuauc.core.solvers import fit_risk, solve_ridge
 
-__all__ = ["Fitted", "MomentsTrainer", "RefitTrainer", "make_trainer"]
-
 
 @dataclass(frozen=True, eq=False)
 class Fitted:

@@ -22,8 +22,6 @@ from pnuauc.evaluation.estimate import AUCEstimate, auc_estimate
 from pnuauc.exceptions import PnuaucWarning
 from pnuauc.labels import ROLES, Roles
 
-__all__ = ["PNUAUROC", "PNUAUCLoss", "RoleBatchSampler"]
-
 CORRECTIONS = ("abs", "clamp", "none")
 
 
