@@ -24,34 +24,13 @@ from pnuauc.evaluation.compare import LabeledPairs, PairCounts
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa, pc
 from pnuauc.io.draw import AllUnlabeled, RowKeys, draw_rows
-from pnuauc.io.sources import BATCH_ROWS, Batch, FileSource, Source
+from pnuauc.io.readers import BATCH_ROWS
+from pnuauc.io.sources import Batch, FileSource, Source
 from pnuauc.labels import UNLABELED, Roles, read_roles
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "FEATURES",
-    "ID",
-    "LABEL",
-    "SCORE",
-    "SECOND_SCORE",
-    "WEIGHT",
-    "ColumnReader",
-    "EngineSource",
-    "FileParts",
-    "Job",
-    "LabelCodes",
-    "PartReader",
-    "as_matrix",
-    "check_cells",
-    "count_pairs",
-    "count_scores",
-    "fit_on_source",
-    "matrix_table",
-    "read_labels",
-    "slices",
-]
 
 # A table cut into parts, each read and summarized by one task of an engine.
 

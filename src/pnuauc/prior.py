@@ -16,9 +16,6 @@ from scipy import special
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable
 
-__all__ = ["TRAINING_BOUNDS", "ClassPrior", "read_prior"]
-
-
 #: The NU risk divides by the prior, the PU risk by the rest: an estimate nearer to 0 or 1 than
 #: this is moved here for training, and only for training.
 TRAINING_BOUNDS = (0.01, 0.99)

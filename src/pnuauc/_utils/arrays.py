@@ -9,19 +9,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-__all__ = [
-    "ALL_EQUAL",
-    "LARGEST",
-    "Floats",
-    "Indices",
-    "Mask",
-    "check_range",
-    "finite",
-    "read_rows",
-    "rows_differ",
-]
-
-
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -10,8 +10,6 @@ from typing import Any
 
 from pnuauc.exceptions import MissingExtraError
 
-__all__ = ["need", "warn"]
-
 
 def need(module: str, extra: str = "cli") -> Any:
     """Import ``module`` or say which extra brings it."""

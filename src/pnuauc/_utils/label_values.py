@@ -14,20 +14,6 @@ from sklearn.utils import column_or_1d
 
 from pnuauc.exceptions import InputError
 
-__all__ = [
-    "PLAIN",
-    "Counted",
-    "RoleCounts",
-    "as_column",
-    "as_list",
-    "did_you_mean",
-    "distinct",
-    "label_codes",
-    "nearest",
-    "refuse_calibration",
-    "word_role",
-]
-
 
 class Counted:
     """What can be said of roles by their counts alone."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
-__all__ = ["Progress", "progress_bar"]
-
 
 class Progress:
     """Share of the work that is done: ``bar(stage, share of the stage, detail)``.

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ShownAsTable", "dump_json", "exact_json", "few", "html_table", "jsonable", "visible"]
-
 
 def jsonable(value: Any) -> Any:
     """The same value made of dicts, lists, strings, numbers and None only.

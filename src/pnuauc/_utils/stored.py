@@ -17,8 +17,6 @@ from scipy import sparse
 
 from pnuauc.exceptions import ModelFileError
 
-__all__ = ["Parts", "Storable", "Stored", "arrays_of", "refuse"]
-
 T = TypeVar("T")
 
 _KINDS = {"float": ("float64", "float32"), "integer": ("int64", "int32"), "byte": ("uint8",)}

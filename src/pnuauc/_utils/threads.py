@@ -8,8 +8,6 @@ from contextlib import ExitStack, contextmanager
 
 from threadpoolctl import threadpool_limits
 
-__all__ = ["one_blas_thread", "one_thread_for_few"]
-
 #: Up to this many rows a fit is many small systems and trees: threads of BLAS and OpenMP save
 #: nothing there, and wait for each other on a busy machine.
 FEW_ROWS = 20_000

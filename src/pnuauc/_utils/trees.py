@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats, Mask
 
-__all__ = ["grow_tree"]
-
 
 def grow_tree(
     tree: Any,

@@ -34,13 +34,6 @@ from pnuauc.exceptions import (
 if TYPE_CHECKING:
     from pnuauc.study import Evaluation, Findings
 
-__all__ = [
-    "Voice",
-    "exit_code_of",
-    "guarded",
-    "hints_for",
-    "with_hint",
-]
 
 # Which option answers a message of the library: only the command line names its options.
 

@@ -12,21 +12,17 @@ from typing import Any
 
 from pnuauc.cli.options import Engine
 from pnuauc.exceptions import InputError
-from pnuauc.io.formats import COMPRESSIONS, FORMATS, detect_format, refuse_address, spooled
-from pnuauc.io.readers import ReadOptions, read_cells
+from pnuauc.io.formats import (
+    COMPRESSIONS,
+    FORMATS,
+    ReadOptions,
+    detect_format,
+    refuse_address,
+    spooled,
+)
+from pnuauc.io.readers import read_cells
 from pnuauc.io.sources import FileSource
 from pnuauc.io.write import check_writable, written_by_us
-
-__all__ = [
-    "MODEL_ENDING",
-    "GivenTable",
-    "RowMeter",
-    "beside",
-    "check_outputs",
-    "existing_model",
-    "given_tables",
-    "scored_files",
-]
 
 
 def check_outputs(

@@ -22,7 +22,7 @@ import typer
 from pnuauc.exceptions import InputError
 
 if TYPE_CHECKING:
-    from pnuauc.io.readers import ReadOptions
+    from pnuauc.io.formats import ReadOptions
     from pnuauc.study import ColumnRoles, LabelCodes
 
 # typer reads annotations at run time, so they are spelled for Python 3.10
@@ -205,7 +205,7 @@ class Reading:
     )
 
     def options(self) -> ReadOptions:
-        from pnuauc.io.readers import ReadOptions
+        from pnuauc.io.formats import ReadOptions
 
         named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
         mark = named.get(self.delimiter, self.delimiter) if self.delimiter else None

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-__all__ = ["Stopped", "leave_at_once", "stopped_politely"]
-
 _NUMBERS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]

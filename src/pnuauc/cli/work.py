@@ -33,8 +33,8 @@ from pnuauc.cli.options import Engine
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io.cells import as_typed, is_number, tidy
 from pnuauc.io.columns import cells_of
-from pnuauc.io.formats import FORMATS, spooled
-from pnuauc.io.readers import ReadOptions, detect_format, read_cells, reader_of
+from pnuauc.io.formats import FORMATS, ReadOptions, detect_format, spooled
+from pnuauc.io.readers import read_cells, reader_of
 from pnuauc.io.write import (
     RUN_COLUMN,
     SIGN,
@@ -68,18 +68,6 @@ from pnuauc.study import (
     study_rows,
 )
 from pnuauc.study.findings import ColumnComparison, PriorFinding, ScoreFinding
-
-__all__ = [
-    "evaluate_file",
-    "fit_file",
-    "inspect_model",
-    "monitor_file",
-    "prior_of_file",
-    "review_table",
-    "run_demo",
-    "run_experiment",
-    "score_table",
-]
 
 # From options to library calls and back to words.
 

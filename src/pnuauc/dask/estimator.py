@@ -17,8 +17,6 @@ from pnuauc.evaluation import AUCComparison, AUCEstimate, auc_from_counts
 from pnuauc.evaluation.compare import compare_counted
 from pnuauc.evaluation.estimate import unbiased_auc
 
-__all__ = ["DaskAUCClassifierCV", "auc_estimate", "compare_auc"]
-
 # AUC estimates and comparisons of scores that Dask holds in partitions.
 
 

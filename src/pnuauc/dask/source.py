@@ -28,8 +28,6 @@ from pnuauc.engines import (
 from pnuauc.exceptions import EngineError, InputError
 from pnuauc.io.sources import Batch, FileSource
 
-__all__ = ["DaskSource", "collection_source", "dask_files", "feature_names", "is_collection"]
-
 # A table in the partitions of Dask collections, visited by tasks on the cluster.
 
 

@@ -9,7 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pnuauc.io.encode import TableEncoder
-from pnuauc.io.readers import ReadOptions, as_table, read_table
+from pnuauc.io.formats import ReadOptions
+from pnuauc.io.frames import as_table
+from pnuauc.io.readers import read_table
 from pnuauc.io.text import embed
 
 if TYPE_CHECKING:

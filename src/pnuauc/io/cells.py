@@ -22,38 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc._utils.arrays import Floats
+from pnuauc._utils.arrays import Floats, Mask
 from pnuauc._utils.extras import need
 from pnuauc.exceptions import InputError
-
-__all__ = [
-    "DATES",
-    "DATE_ORDERS",
-    "MISSING_WORDS",
-    "NEARLY_ALL",
-    "Floats",
-    "Mask",
-    "Reading",
-    "as_typed",
-    "cast",
-    "fields",
-    "fraction",
-    "integer",
-    "is_form",
-    "is_number",
-    "is_text",
-    "is_vector",
-    "matches",
-    "pa",
-    "parse_booleans",
-    "parse_dates",
-    "parse_numbers",
-    "pc",
-    "recognise",
-    "table_decimal",
-    "tidy",
-    "to_numpy",
-]
 
 # pyarrow under its usual names, imported when something of it is first used: it is an extra.
 
@@ -73,9 +44,6 @@ pc: Any = _Later("pyarrow.compute")
 
 
 # Arrow text taken apart: which cells match a pattern, and the numbers in its named parts.
-
-
-Mask = NDArray[np.bool_]
 
 
 def matches(pattern: str, values: Any) -> Mask:

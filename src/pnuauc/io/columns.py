@@ -28,22 +28,6 @@ from pnuauc.io.cells import (
 )
 from pnuauc.io.text import SEVERAL_WORDS
 
-__all__ = [
-    "DATE_PARTS",
-    "ID",
-    "KINDS",
-    "MISSING",
-    "NUMBERS_ROWS",
-    "CellError",
-    "Column",
-    "cells_of",
-    "classify",
-    "is_bytes",
-    "numbers",
-    "strings",
-    "texts",
-]
-
 KINDS = ("number", "boolean", "category", "text", "date", "vector")
 #: What names or numbers the rows: no feature, but copied to outputs.
 ID = "id"

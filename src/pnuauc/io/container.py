@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 from pnuauc._utils.show import exact_json
 from pnuauc._utils.stored import refuse
 
-__all__ = ["FORMAT_VERSION", "read_container", "write_container"]
-
 MAGIC = b"\x8fPNUAUC\n"
 FORMAT_VERSION = 2
 #: Bytes of a whole file. A model of 200 centres and 10,000 columns takes 16 MB.

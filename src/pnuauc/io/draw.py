@@ -28,15 +28,6 @@ from pnuauc.io.encode import TableEncoder
 from pnuauc.io.sources import Batch, Source, SourceRows
 from pnuauc.labels import UNLABELED
 
-__all__ = [
-    "AllUnlabeled",
-    "Drawn",
-    "Encoded",
-    "RowKeys",
-    "draw_rows",
-    "table_keys",
-]
-
 # Rows that occur very often, found in one visit and counted in a second.
 
 

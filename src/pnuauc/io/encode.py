@@ -45,16 +45,6 @@ from pnuauc.io.columns import (
 from pnuauc.io.frames import as_table
 from pnuauc.io.text import Block, TextBlock, VectorBlock, block_from_parts
 
-__all__ = [
-    "VIEWS",
-    "Cells",
-    "Encoding",
-    "SparseEncoding",
-    "TableEncoder",
-    "kernels_of",
-    "n_missing",
-]
-
 VIEWS = ("kernels", "trees")
 #: Trees get a 0/1 column per category up to here, one column of codes beyond: a tree needs one
 #: cut to set a category apart by its 0/1 column, but many such columns drown the others when

@@ -24,19 +24,6 @@ from typing import Any
 from pnuauc.exceptions import InputError, ReadingWarning
 from pnuauc.io.cells import pa
 
-__all__ = [
-    "COMPRESSIONS",
-    "FORMATS",
-    "ReadOptions",
-    "Source",
-    "detect_format",
-    "find_source",
-    "refuse_address",
-    "spooled",
-    "told",
-    "warn_of_reading",
-]
-
 #: Formats: what sentences call them, and the endings that mean them.
 _KINDS = {
     "csv": ("CSV", ".csv", ".txt"),

@@ -13,15 +13,6 @@ from pnuauc._utils.extras import need
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import is_number, is_text, pa, pc
 
-__all__ = [
-    "array_of",
-    "as_table",
-    "check_names",
-    "joint_type",
-    "needs_encoding",
-    "plain_types",
-]
-
 #: Values that are text beside others, as they are or by the names of their types.
 _PLAIN = (str, int, float, bool, np.generic)
 _SPELLED = {"Decimal", "Fraction", "UUID", "Timedelta", "Period"}

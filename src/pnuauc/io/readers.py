@@ -31,19 +31,7 @@ from pnuauc.io.formats import (
     told,
     warn_of_reading,
 )
-from pnuauc.io.frames import array_of, as_table, check_names, joint_type, plain_types
-
-__all__ = [
-    "BATCH_ROWS",
-    "ReadOptions",
-    "as_table",
-    "column_names",
-    "detect_format",
-    "iter_batches",
-    "read_cells",
-    "read_table",
-    "reader_of",
-]
+from pnuauc.io.frames import array_of, check_names, joint_type, plain_types
 
 #: Rows per batch when a file is streamed: 20 float64 columns take 10 MB.
 BATCH_ROWS = 65_536

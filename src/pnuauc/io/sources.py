@@ -22,16 +22,6 @@ from pnuauc.io.formats import COMPRESSIONS, FORMATS, ReadOptions, told
 from pnuauc.io.frames import check_names, joint_type, plain_types
 from pnuauc.io.readers import BATCH_ROWS, ParquetReader, reader_of
 
-__all__ = [
-    "BATCH_ROWS",
-    "Batch",
-    "FileSource",
-    "MemorySource",
-    "Source",
-    "SourceRows",
-    "is_source",
-]
-
 # Where the rows of a table live: the one thing that no other module knows.
 
 

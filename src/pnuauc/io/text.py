@@ -36,17 +36,6 @@ from pnuauc._utils.stored import Parts, Stored, refuse
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import is_vector, pa, pc
 
-__all__ = [
-    "N_LATENT",
-    "SEVERAL_WORDS",
-    "Block",
-    "TextBlock",
-    "VectorBlock",
-    "block_from_parts",
-    "embed",
-    "tokens",
-]
-
 #: Latent components at most, of text and of a vector.
 N_LATENT = 100
 #: Words and letters that are kept, the commonest of each; rows that a word must be in, at least.

@@ -28,26 +28,6 @@ from pnuauc.io.columns import is_bytes
 from pnuauc.io.container import MAGIC
 from pnuauc.io.formats import COMPRESSIONS, detect_format
 
-__all__ = [
-    "CHANCE_COLUMNS",
-    "RUN_COLUMN",
-    "SCORE_COLUMNS",
-    "SIGN",
-    "TableWriter",
-    "as_utf8",
-    "atomic_file",
-    "check_writable",
-    "count_formulas",
-    "is_run_id",
-    "new_run_id",
-    "output_format",
-    "run_id_of",
-    "without_formulas",
-    "write_text",
-    "written_by_us",
-    "written_together",
-]
-
 #: Age in seconds at which a file in the making counts as left over from a process that was killed.
 _LEFTOVER_SECONDS = 86_400.0
 _PART = re.compile(r"\.pnuauc-[0-9a-f]{16}\.part")

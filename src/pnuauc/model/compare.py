@@ -30,8 +30,6 @@ from pnuauc.io.columns import Column
 from pnuauc.io.encode import Cells, Encoding, TableEncoder, n_missing
 from pnuauc.tuning import DIFFERENT
 
-__all__ = ["Comparison"]
-
 _FORMS = {
     "": "plain numbers", "clock": "times of the day", "duration": "durations",
     "ymd": "dates with the year first", "dmy": "dates with the day first",

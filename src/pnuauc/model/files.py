@@ -27,8 +27,6 @@ from pnuauc.io.encode import VIEWS, TableEncoder
 from pnuauc.io.write import atomic_file, is_run_id
 from pnuauc.model.model import SeenRows, TableModel, read_scorer
 
-__all__ = ["FORMAT_VERSION", "load_model", "open_model", "save_model", "write_model"]
-
 FORMAT = "pnuauc-model"
 _MAX_QUANTILES = 100_000
 #: Characters of the command that a card keeps: one may name thousands of files.

@@ -22,21 +22,7 @@ from pnuauc.exceptions import InputError
 from pnuauc.io.draw import table_keys
 from pnuauc.io.encode import (
     TableEncoder,
-    kernels_of,
 )
-
-__all__ = [
-    "SCORERS",
-    "LinearScorer",
-    "SeenRows",
-    "TableModel",
-    "cell_of",
-    "cell_text",
-    "kernels_of",
-    "read_scorer",
-    "scorer_of",
-    "spell_reasons",
-]
 
 # Why a row scores as it does, in words: columns, their values, what they do to the score.
 

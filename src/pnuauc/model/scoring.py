@@ -34,8 +34,6 @@ from pnuauc.io.write import (
 from pnuauc.model.compare import Comparison
 from pnuauc.model.model import TableModel, cell_of, spell_reasons
 
-__all__ = ["OutputChoice", "ScoreSummary", "score_file", "spell_differences"]
-
 #: Cells (64 MB) that are encoded at a time, however wide the model is.
 _BLOCK_CELLS = 1 << 23
 #: Columns that scoring adds.

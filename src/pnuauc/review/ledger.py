@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from pnuauc._utils.label_values import nearest
 from pnuauc._utils.show import few
 from pnuauc.exceptions import InputError
-from pnuauc.io.readers import as_table, read_cells
+from pnuauc.io.frames import as_table
+from pnuauc.io.readers import read_cells
 from pnuauc.review.audit import Draw
 
 __all__ = ["DECISIONS", "Drawn", "Ledger", "check_decisions", "id_text"]

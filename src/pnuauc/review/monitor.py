@@ -15,7 +15,7 @@ from scipy import sparse, stats
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable, visible
 from pnuauc.evaluation import auc_estimate
-from pnuauc.io.readers import as_table
+from pnuauc.io.frames import as_table
 from pnuauc.model.model import TableModel
 from pnuauc.review.page import fill_template
 from pnuauc.study.rows import LabelCodes, read_labels

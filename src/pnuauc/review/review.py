@@ -21,7 +21,8 @@ from pnuauc._utils.arrays import Floats
 from pnuauc._utils.show import ShownAsTable, dump_json, few
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
-from pnuauc.io.readers import as_table, read_cells
+from pnuauc.io.frames import as_table
+from pnuauc.io.readers import read_cells
 from pnuauc.io.write import atomic_file, write_text
 from pnuauc.model.files import load_model
 from pnuauc.review.audit import Audit

@@ -52,8 +52,6 @@ from pnuauc.io.container import read_container, write_container
 from pnuauc.model.model import LinearScorer, read_scorer
 from pnuauc.spark.source import feature_column, frame_source, named, plain, score_column
 
-__all__ = ["SparkAUCClassifierCV", "SparkAUCEvaluator", "SparkAUCModel"]
-
 # AUCClassifierCV as an Estimator of pyspark.ml, for DataFrames of classic and Connect sessions.
 
 

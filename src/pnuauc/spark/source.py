@@ -28,18 +28,6 @@ from pnuauc.exceptions import EngineError, InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.sources import Batch, FileSource
 
-__all__ = [
-    "SparkSource",
-    "engine_errors",
-    "feature_column",
-    "files_in",
-    "frame_source",
-    "named",
-    "plain",
-    "score_column",
-    "spark_files",
-]
-
 # A table in the partitions of a Spark DataFrame, visited by tasks on the executors.
 
 

@@ -21,7 +21,7 @@ from pnuauc.evaluation.sensitivity import sensitivity_from_counts
 from pnuauc.exceptions import InputError
 from pnuauc.io.columns import Column, numbers
 from pnuauc.io.draw import RowKeys, draw_rows
-from pnuauc.io.readers import as_table
+from pnuauc.io.frames import as_table
 from pnuauc.io.sources import Batch, MemorySource, Source, is_source
 from pnuauc.io.write import CHANCE_COLUMNS, SCORE_COLUMNS
 from pnuauc.labels import UNLABELED, Roles

@@ -24,9 +24,9 @@ from pnuauc.estimators import AUCClassifierCV
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.draw import table_keys
-from pnuauc.io.encode import TableEncoder
+from pnuauc.io.encode import TableEncoder, kernels_of
 from pnuauc.io.write import new_run_id
-from pnuauc.model.model import SeenRows, TableModel, kernels_of
+from pnuauc.model.model import SeenRows, TableModel
 from pnuauc.study.everywhere import place_among_all
 from pnuauc.study.evidence import (
     Evidence,

@@ -25,9 +25,8 @@ from pnuauc._utils.arrays import Floats, Indices
 from pnuauc.committee import AutoAUCClassifier
 from pnuauc.core.rows import row_groups
 from pnuauc.io.cells import is_text, pa, pc
-from pnuauc.io.encode import TableEncoder
+from pnuauc.io.encode import TableEncoder, kernels_of
 from pnuauc.labels import Roles
-from pnuauc.model.model import kernels_of
 from pnuauc.study.evidence import auc_finding, evidence_of
 from pnuauc.study.findings import AUCFinding, Suspected
 from pnuauc.study.rows import StudyRows, filled_cells

@@ -11,8 +11,7 @@ from scipy.stats import rankdata
 from sklearn.feature_selection import r_regression
 
 from pnuauc._utils.arrays import Floats
-from pnuauc.io.encode import TableEncoder
-from pnuauc.model.model import kernels_of
+from pnuauc.io.encode import TableEncoder, kernels_of
 from pnuauc.study.evidence import Evidence
 from pnuauc.study.findings import ColumnImportance, Importance
 

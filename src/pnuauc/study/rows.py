@@ -29,7 +29,7 @@ from pnuauc.io.cells import as_typed, is_number, is_text, pa, parse_numbers, pc,
 from pnuauc.io.columns import NUMBERS_ROWS
 from pnuauc.io.draw import AllUnlabeled, Drawn, Encoded, RowKeys, draw_rows, table_keys
 from pnuauc.io.encode import TableEncoder
-from pnuauc.io.readers import as_table
+from pnuauc.io.frames import as_table
 from pnuauc.io.sources import Batch, MemorySource, Source, is_source
 from pnuauc.labels import ROLES, UNLABELED, Roles, read_roles
 
