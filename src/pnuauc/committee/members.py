@@ -51,7 +51,7 @@ LEAN_RARE = 10
 _FEW_LABELS = 10
 #: Above this number of labels Gaussian processes cost more than they give.
 _PROCESS_LABELS = 300
-_N_TREES, _N_BEST, _RIVAL_TREES = 200, 100, 300
+_N_TREES, _N_BEST, _RIVAL_TREES = 200, 100, 100  # rivals have the settings they come with
 #: Leading components of text: its subject.
 _LEADING = 30
 #: Strength of a strongly regularised regression against a draw of U, beside that of labels alone.
@@ -419,8 +419,8 @@ def fit_rivals(training: Training) -> dict[str, list[Parts]]:
     """What one would do instead, its parts without each fold.
 
     "labeled_only": the kernels by labelled rows alone (eta = 0), of the grid that is trained
-    already; "paper": its selection, one candidate of that grid; "extra_trees": 300 trees on the
-    labelled rows and the columns as they are.
+    already; "paper": its selection, one candidate of that grid; "extra_trees": scikit-learn's
+    on the labelled rows and the columns as they are.
     """
     found: dict[str, list[Parts]] = {}
     only_text = not training.look.view.is_sparse and not len(training.look.view.mean)
