@@ -12,12 +12,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from pnuauc._utils.arrays import ALL_EQUAL, check_range, finite, read_rows, rows_differ
@@ -59,7 +54,13 @@ __all__ = ["AUCClassifier", "AUCClassifierCV", "label_codes"]
 
 
 class AUCScoreMixin(ClassifierMixin):
-    """``score`` is an AUC estimate, so that GridSearchCV and the like tune for it."""
+    """A ranker with a threshold; ``score`` is an AUC estimate, which GridSearchCV then tunes for.
+
+    A subclass gives ``fit``, and ``_scores(X)``, shape (n,), for validated rows.
+    """
+
+    intercept_: float
+    classes_: NDArray[Any]
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """AUC estimate from whatever roles y has.
@@ -83,37 +84,13 @@ class AUCScoreMixin(ClassifierMixin):
         found = AUCScorer(prior, "auto")(self, X, roles, sample_weight=sample_weight)
         return min(max(found, 0.0), 1.0)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
-
-class _RankingMixin(AUCScoreMixin):
-    """What every fitted linear-in-parameter ranker shares: scores, classes, tags."""
-
-    prior: Any
-    n_jobs: int | None
-    random_state: Any
-    basis_: Any
-    coef_: NDArray[np.float64]
-    intercept_: float
-    classes_: NDArray[Any]
-
-    def _set_prior(self, X: Any, roles: Roles, *, needed: bool) -> None:
-        self.class_prior_, self.prior_estimator_ = training_prior(
-            self.prior, X, roles, needed=needed, random_state=self.random_state
-        )
-        self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        raise NotImplementedError
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """w'phi(x) + intercept_, shape (n,): higher means more likely positive."""
+        """Score + intercept_, shape (n,): higher means more likely positive."""
         check_is_fitted(self)
-        X = read_rows(self, X, reset=False)
-        threads = effective_n_jobs(self.n_jobs)
-        scores = block_scores(X, self.basis_, self.coef_, n_threads=threads)
-        return finite(scores + self.intercept_)
+        return finite(self._scores(read_rows(self, X, reset=False)) + self.intercept_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels: positive where ``decision_function`` is above zero.
@@ -124,7 +101,33 @@ class _RankingMixin(AUCScoreMixin):
         unlabelled rows it is set on the labelled rows by their own share of positives.
         """
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(np.intp)]
+        return np.asarray(self.classes_[(scores > 0).astype(np.intp)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class _RankingMixin(AUCScoreMixin):
+    """What both fitted linear-in-parameter rankers share."""
+
+    prior: Any
+    n_jobs: int | None
+    random_state: Any
+    basis_: Any
+    coef_: NDArray[np.float64]
+
+    def _set_prior(self, X: Any, roles: Roles, *, needed: bool) -> None:
+        self.class_prior_, self.prior_estimator_ = training_prior(
+            self.prior, X, roles, needed=needed, random_state=self.random_state
+        )
+        self.prior_ = None if self.class_prior_ is None else self.class_prior_.training_value
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        threads = effective_n_jobs(self.n_jobs)
+        return block_scores(X, self.basis_, self.coef_, n_threads=threads)
 
 
 #: What both estimators take.
@@ -337,11 +340,7 @@ def choose_risk(risk: Any, roles: Roles) -> str:
 
 def check_parameters(estimator: Any) -> None:
     """One clear error for a setting, before any work."""
-    validate_parameter_constraints(
-        estimator._parameter_constraints,
-        estimator.get_params(deep=False),
-        caller_name=type(estimator).__name__,
-    )
+    estimator._validate_params()
     if not hasattr(estimator.prior, "fit"):
         read_prior(estimator.prior)
 

@@ -5,23 +5,21 @@ Nothing in here is a competitor, and nothing outside this folder imports it.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils._param_validation import Interval
 
-from pnuauc._utils.arrays import Floats, finite, read_rows
+from pnuauc._utils.arrays import Floats
 from pnuauc._utils.extras import warn
-from pnuauc.core import pairs
 from pnuauc.core.basis import make_basis
 from pnuauc.core.design import MATRIX_FREE_ABOVE, Design, block_scores, upper_threshold
-from pnuauc.core.losses import Loss
 from pnuauc.core.risks import Part, Risk, Term
 from pnuauc.core.solvers import PartAt, minimize, warn_of_limit
 from pnuauc.estimators import AUCScoreMixin, read_training_rows
@@ -32,28 +30,20 @@ ByRole = dict[str, Floats]
 #: Scores by role -> value and gradient by role.
 Objective = Callable[[ByRole], tuple[float, ByRole]]
 
-#: Up to this many pairs a table of all pairs is faster than the engines that avoid it.
-DIRECT_PAIRS = 2**16
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Ranker(AUCScoreMixin, BaseEstimator):
-    """scores, then ``decision_function`` = scores + intercept_ and ``predict`` by its sign.
-
-    A subclass gives ``fit`` and ``_scores(X)`` for validated rows.
-    """
+    """A competitor: a subclass gives ``fit``, and ``_scores(X)`` for validated rows."""
 
     # scikit-learn reads the parameters from the __init__ that dataclass writes
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
     positive_label: Any = None
     negative_label: Any = None
     unlabeled_label: Any = None
 
-    @abstractmethod
-    def _scores(self, X: Any) -> Floats:
-        """Scores of validated rows, shape (n,)."""
-
     def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
-        """Validated rows and roles; remembers the classes."""
+        """Validated rows and roles, after the settings; remembers the classes."""
+        self._validate_params()
         X, roles, _ = read_training_rows(self, X, y, None)
         self.classes_ = roles.classes
         return X, roles
@@ -85,22 +75,14 @@ class Ranker(AUCScoreMixin, BaseEstimator):
         share = len(high) / (len(high) + len(low))
         self.intercept_ = -upper_threshold(np.concatenate([high, low]), share)
 
-    def decision_function(self, X: Any) -> Floats:
-        """Score + intercept_, shape (n,): higher means more likely positive."""
-        check_is_fitted(self)
-        X = read_rows(self, X, reset=False)
-        return finite(np.asarray(self._scores(X) + self.intercept_))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Class labels: positive where ``decision_function`` is above zero."""
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(np.intp)]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearRanker(Ranker):
     """score(x) = coef_'phi(x) with a basis phi of :mod:`pnuauc.core.basis`."""
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "alpha": [Interval(Real, 0, None, closed="left")]
+    }
     basis: Any = "gaussian"
     n_centers: int = 200
     width: float | str = "median"
@@ -116,15 +98,6 @@ class LinearRanker(Ranker):
 
     def _scores(self, X: Any) -> Floats:
         return block_scores(X, self.basis_, self.coef_)
-
-
-def pair_gradient(loss: Loss, a: Floats, b: Floats) -> tuple[float, Floats, Floats]:
-    """(R, dR/da, dR/db) of R = mean_ij l(a_i - b_j); a table for few pairs, else pairs' engines."""
-    if a.size * b.size > DIRECT_PAIRS or not loss.differentiable:
-        return pairs.between_gradient(loss, a, b)
-    value, slope = loss.value_and_derivative(a[:, None] - b)
-    n = float(value.size)
-    return float(value.sum()) / n, slope.sum(axis=1) / n, -slope.sum(axis=0) / n
 
 
 def pair_curvature(design: Design, low: str, second: float) -> Floats | None:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import functools
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.validation import check_non_negative
 
 from pnuauc._utils.arrays import Floats
 from pnuauc.baselines.common import (
-    DIRECT_PAIRS,
     ByRole,
     LinearRanker,
     Objective,
     fit_in_stages,
     pair_curvature,
-    pair_gradient,
 )
 from pnuauc.core.design import Design, block_scores
-from pnuauc.core.losses import Logistic, SmoothLoss
+from pnuauc.core.losses import LOSSES, SmoothLoss
 from pnuauc.core.pairs import between_gradient
-from pnuauc.labels import Roles
+from pnuauc.labels import UNLABELED, Roles
 
 # Generative models of the two classes for :class:`GenerativeAUC`: log p(x|+) - log p(x|-).
 
@@ -47,11 +49,13 @@ class SphericalGaussians:
 
     rho = 1.0
 
-    def fit(self, X: Any, positive: Any, negative: Any) -> SphericalGaussians:
+    def fit(self, X: Any, roles: Roles) -> SphericalGaussians:
         """Estimate from all rows X and the rows of each class."""
         center = _total(X) / X.shape[0]
         variance = max(float(_distances(X, center).mean()) / X.shape[1], np.finfo(float).tiny)
-        self.classes = [self._estimate(rows, center, variance) for rows in (positive, negative)]
+        self.classes = [
+            self._estimate(X[rows], center, variance) for rows in (roles.positive, roles.negative)
+        ]
         return self
 
     def _estimate(self, X: Any, center: Floats, variance: float) -> tuple[Floats, float]:
@@ -77,28 +81,23 @@ def _distances(X: Any, point: Floats) -> Floats:
 
 
 class MultinomialClasses:
-    """Each class a multinomial over columns with a Dirichlet(2) prior; MAP.
+    """Each class a multinomial over columns with a Dirichlet(2) prior: naive Bayes.
 
     theta_j = (c_j + 1) / sum_k (c_k + 1), c the class's column totals (Laplace's rule), and
     log p(x|+) - log p(x|-) = sum_j x_j (log theta+_j - log theta-_j). For counts or other
     non-negative weights.
     """
 
-    def fit(self, X: Any, positive: Any, negative: Any) -> MultinomialClasses:
+    def fit(self, X: Any, roles: Roles) -> MultinomialClasses:
         """Estimate from the rows of each class; of all rows X only the sign is checked."""
-        lowest = X.data.min(initial=0.0) if sparse.issparse(X) else X.min(initial=0.0)
-        if lowest < 0:
-            raise ValueError(
-                "The multinomial model needs counts or other non-negative weights, and X has "
-                f"negative values (lowest {float(lowest):g}): use the Gaussian model."
-            )
-        smoothed = [_total(rows) + 1.0 for rows in (positive, negative)]
-        self.log_theta = [np.log(totals) - np.log(totals.sum()) for totals in smoothed]
+        check_non_negative(X, "the multinomial model of counts: use the Gaussian model")
+        labeled = np.flatnonzero(roles.codes != UNLABELED)
+        log_theta = MultinomialNB().fit(X[labeled], roles.codes[labeled]).feature_log_prob_
+        self.weights = log_theta[1] - log_theta[0]
         return self
 
     def log_ratio(self, X: Any) -> Floats:
-        log_p = [np.asarray(safe_sparse_dot(X, theta)).ravel() for theta in self.log_theta]
-        return np.asarray(log_p[0] - log_p[1])
+        return np.asarray(X @ self.weights).ravel()
 
 
 GENERATIVE_MODELS: dict[str, Any] = {
@@ -110,21 +109,15 @@ GENERATIVE_MODELS: dict[str, Any] = {
 # sAUC-LS: logistic AUC on labelled pairs, entropy of the pairs with unlabelled rows.
 
 
-_LOGISTIC = Logistic()
-
-
 @dataclass(frozen=True)
-class LogisticPlusEntropy(SmoothLoss):
-    """l(m) + h(m), h(m) = -s log s - (1-s) log(1-s) with s = 1/(1 + exp(-m)); h = l - m l'.
+class PairEntropy(SmoothLoss):
+    """h(m) = -s log s - (1-s) log(1-s) with s = 1/(1 + exp(-m)); h = l - m l', l logistic loss."""
 
-    h alone has two vanishing tails; together with the logistic loss l it has the tails that the
-    smooth pair sums ask for. The entropy is the difference of two such sums.
-    """
-
-    name = "logistic_plus_entropy"
+    name = "pair_entropy"
     convex = False
     consistent = False
-    lipschitz = 1.25
+    lipschitz = 0.25
+    line = 0.0
 
     def value(self, margins: ArrayLike) -> Floats:
         return self.value_and_derivative(margins)[0]
@@ -134,31 +127,17 @@ class LogisticPlusEntropy(SmoothLoss):
 
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
         m = np.asarray(margins, dtype=np.float64)
-        value, slope = _LOGISTIC.value_and_derivative(m)
-        return 2.0 * value - m * slope, slope + m * slope * (1.0 + slope)
-
-
-def entropy_gradient(a: Floats, b: Floats) -> tuple[float, Floats, Floats]:
-    """(R, dR/da, dR/db) of R = mean_ij h(a_i - b_j), near-linear in len(a) + len(b)."""
-    if a.size * b.size <= DIRECT_PAIRS:
-        m = a[:, None] - b
-        value, slope = _LOGISTIC.value_and_derivative(m)
-        m *= slope
-        value -= m  # h = l - m l', h' = m l' (1 + l')
-        m *= 1.0 + slope
-        return float(value.mean()), m.sum(axis=1) / m.size, -m.sum(axis=0) / m.size
-    both = between_gradient(LogisticPlusEntropy(), a, b)
-    one = between_gradient(_LOGISTIC, a, b)
-    return both[0] - one[0], both[1] - one[1], both[2] - one[2]
+        value, slope = LOSSES["logistic"].value_and_derivative(m)
+        return value - m * slope, m * slope * (1.0 + slope)
 
 
 def entropy_objective(scores: ByRole, entropy_weight: float) -> tuple[float, ByRole]:
     """mean_PN l(m) + entropy_weight (mean_PU h(m) + mean_UN h(m)), and its gradient by role."""
-    value, high, low = pair_gradient(_LOGISTIC, scores["P"], scores["N"])
+    value, high, low = between_gradient("logistic", scores["P"], scores["N"])
     gradient = {"P": high, "N": low}
     if "U" in scores and entropy_weight > 0:
-        above, p, u = entropy_gradient(scores["P"], scores["U"])
-        below, v, n = entropy_gradient(scores["U"], scores["N"])
+        above, p, u = between_gradient(PairEntropy(), scores["P"], scores["U"])
+        below, v, n = between_gradient(PairEntropy(), scores["U"], scores["N"])
         value += entropy_weight * (above + below)
         gradient["P"] = high + entropy_weight * p
         gradient["N"] = low + entropy_weight * n
@@ -200,6 +179,11 @@ class EntropyAUC(LinearRanker):
     n_iter_ : int
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LinearRanker._parameter_constraints,
+        "entropy_weight": [Interval(Real, 0, None, closed="left")],
+    }
+
     entropy_weight: float = 1.0
     _: KW_ONLY
     max_iter: int = 200
@@ -208,10 +192,6 @@ class EntropyAUC(LinearRanker):
     def fit(self, X: Any, y: ArrayLike) -> EntropyAUC:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         X, roles = self._read_classes(X, y)
-        if not np.isfinite(self.entropy_weight) or self.entropy_weight < 0:
-            raise ValueError(
-                f"entropy_weight must be a finite number >= 0; got {self.entropy_weight!r}."
-            )
         design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
         objective = functools.partial(entropy_objective, entropy_weight=self.entropy_weight)
         labeled = functools.partial(entropy_objective, entropy_weight=0.0)
@@ -266,16 +246,15 @@ class GenerativeAUC(EntropyAUC):
     intercept_, basis_, objective_, n_iter_ : as in :class:`EntropyAUC`
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **EntropyAUC._parameter_constraints,
+        "generative_model": [StrOptions(set(GENERATIVE_MODELS))],
+    }
+
     generative_model: str = "gaussian"
 
     def _make_basis(self, X: Any, roles: Roles) -> Any:
-        if self.generative_model not in GENERATIVE_MODELS:
-            known = ", ".join(map(repr, GENERATIVE_MODELS))
-            raise ValueError(
-                f"generative_model must be one of {known}; got {self.generative_model!r}."
-            )
-        model = GENERATIVE_MODELS[self.generative_model]()
-        self.generative_ = model.fit(X, X[roles.positive], X[roles.negative])
+        self.generative_ = GENERATIVE_MODELS[self.generative_model]().fit(X, roles)
         # Ratios of labelled rows from estimates that leave each row out were rejected: with five
         # positives the left-out mean is so much worse that w0 often came out negative.
         spread = float(np.std(self.generative_.log_ratio(X)))

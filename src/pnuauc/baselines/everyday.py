@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +15,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 
 from pnuauc._utils.arrays import Floats, Indices
 from pnuauc._utils.extras import need
 from pnuauc.baselines.common import LinearRanker, Ranker
 from pnuauc.core.design import Design
 from pnuauc.core.risks import Part, Risk, Term
-from pnuauc.core.solvers import check_alpha, solve_ridge
+from pnuauc.core.solvers import solve_ridge
 from pnuauc.labels import POSITIVE, UNLABELED, Roles
 
 # Common practice, reading the same labels: thin wrappers around scikit-learn and pulearn.
@@ -232,8 +234,6 @@ def samult_risk(gamma: float) -> Risk:
     whatever the share t of positives inside U: E_P E_U l = t/2 + (1-t) R_PN and
     E_U E_N l = t R_PN + (1-t)/2.
     """
-    if isinstance(gamma, bool) or not 0.0 <= gamma <= 1.0:
-        raise ValueError(f"gamma must be a number in [0, 1]; got {gamma!r}.")
     parts = (
         Part("PN", 1.0 - gamma, (Term(1.0, "P", "N"),)),
         Part("PU+UN", gamma, (Term(1.0, "P", "U"), Term(1.0, "U", "N"))),
@@ -268,17 +268,19 @@ class SAMULT(LinearRanker):
     basis_ : fitted feature map
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LinearRanker._parameter_constraints,
+        "gamma": [Interval(Real, 0, 1, closed="both")],
+    }
+
     gamma: float = 0.5
 
     def fit(self, X: Any, y: ArrayLike) -> SAMULT:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         X, roles = self._read_classes(X, y)
-        # read first, so that bad settings are errors whatever the rows
-        risk, alpha = samult_risk(self.gamma), check_alpha(self.alpha)
-        if not roles.n_unlabeled:
-            risk = samult_risk(0.0)
+        risk = samult_risk(self.gamma if roles.n_unlabeled else 0.0)
         design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
-        self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [alpha]).coef[0]
+        self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha]).coef[0]
         scores = design.scores(self.coef_)
         self._set_threshold(scores["P"], scores["N"])
         return self

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import StrOptions
 
 from pnuauc.baselines.common import (
     ByRole,
@@ -14,11 +15,10 @@ from pnuauc.baselines.common import (
     Objective,
     fit_in_stages,
     pair_curvature,
-    pair_gradient,
 )
 from pnuauc.core.design import Design
 from pnuauc.core.losses import SmoothedHinge
-from pnuauc.core.pairs import between
+from pnuauc.core.pairs import between, between_gradient
 from pnuauc.labels import Roles
 
 #: The smoothing of the hinge starts here and is divided by ``_SHRINK`` until ``tol`` is met.
@@ -70,6 +70,11 @@ class RankSVM(LinearRanker):
     ('pu', True)
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LinearRanker._parameter_constraints,
+        "pairs": [StrOptions({"auto", "pu", "pn"})],
+    }
+
     pairs: str = "auto"
     _: KW_ONLY
     max_iter: int = 1000
@@ -90,8 +95,6 @@ class RankSVM(LinearRanker):
         return self
 
     def _choose_pairs(self, roles: Roles) -> str:
-        if self.pairs not in ("auto", "pu", "pn"):
-            raise ValueError(f'pairs must be "auto", "pu" or "pn"; got {self.pairs!r}.')
         kind = self.pairs if self.pairs != "auto" else ("pu" if roles.n_unlabeled else "pn")
         low = "unlabeled" if kind == "pu" else "negative"
         roles.require("positive", low, purpose=f'RankSVM on "{kind}" pairs')
@@ -103,7 +106,7 @@ class RankSVM(LinearRanker):
             loss = SmoothedHinge(width)
 
             def objective(scores: ByRole, loss: SmoothedHinge = loss) -> tuple[float, ByRole]:
-                value, high, below = pair_gradient(loss, scores["P"], scores[low])
+                value, high, below = between_gradient(loss, scores["P"], scores[low])
                 return value, {"P": high, low: below}
 
             yield objective, design

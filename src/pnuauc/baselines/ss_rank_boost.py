@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils._param_validation import Interval
 
 from pnuauc._utils.arrays import Floats, Indices, Mask
 from pnuauc.baselines.common import Ranker
@@ -70,6 +72,13 @@ class SSRankBoost(Ranker):
     (array([1., 0.]), array([0.5]))
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "discount": [Interval(Real, 0, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_rounds": [Interval(Integral, 1, None, closed="left")],
+        "smoothing": [Interval(Real, 0, None, closed="neither")],
+    }
+
     discount: float = 0.01
     n_neighbors: int = 3
     n_rounds: int = 100
@@ -78,23 +87,12 @@ class SSRankBoost(Ranker):
     def fit(self, X: Any, y: ArrayLike) -> SSRankBoost:
         """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         X, roles = self._read_classes(X, y)
-        self._check_parameters()
         self.pseudo_positive_ = neighbor_shares(X, roles, self.n_neighbors)
         log_weights = _log_weights(roles, self.pseudo_positive_, self.discount)
         self._boost(_Thresholds.of(X), log_weights)
         scores = self._scores(X)
         self._set_threshold(scores[roles.positive], scores[roles.negative])
         return self
-
-    def _check_parameters(self) -> None:
-        for name, least in (("n_neighbors", 1), ("n_rounds", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or value != int(value) or value < least:
-                raise ValueError(f"{name} must be a whole number >= {least}; got {value!r}.")
-        if not np.isfinite(self.discount) or self.discount < 0:
-            raise ValueError(f"discount must be a finite number >= 0; got {self.discount!r}.")
-        if not np.isfinite(self.smoothing) or self.smoothing <= 0:
-            raise ValueError(f"smoothing must be a finite number > 0; got {self.smoothing!r}.")
 
     def _boost(self, rankers: _Thresholds, log_weights: Floats) -> None:
         margin = np.zeros(log_weights.shape[2])  # H up to a constant, which no pair can see
@@ -140,11 +138,11 @@ class SSRankBoost(Ranker):
 def neighbor_shares(X: Any, roles: Roles, n_neighbors: int) -> Floats:
     """Share of positives among each unlabelled row's nearest labelled rows, shape (n_U,)."""
     labeled = np.concatenate([roles.positive, roles.negative])
-    k = min(int(n_neighbors), len(labeled))
+    k = min(n_neighbors, len(labeled))
     out = np.empty(roles.n_unlabeled)
     for block in row_blocks(roles.n_unlabeled, _PREDICT_ROWS):
         distances = squared_distances(X[roles.unlabeled[block]], X[labeled])
-        nearest = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        nearest = np.argsort(distances, axis=1, kind="stable")[:, :k]  # stable: as sparse rows do
         out[block] = np.mean(nearest < roles.n_positive, axis=1)
     return out
 

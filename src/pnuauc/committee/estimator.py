@@ -543,8 +543,7 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
 
         Without unlabelled rows: positive where that is more likely than not.
         """
-        positive = self.decision_function(X) > 0
-        return np.asarray(self.classes_[positive.astype(np.intp)])
+        return super().predict(X)
 
     def predict_proba(self, X: Any) -> Floats:
         """P(negative), P(positive) of a row drawn from U that has this score, shape (n, 2).

@@ -125,11 +125,13 @@ class Exponential(Loss):
 
 
 class SmoothLoss(Loss):
-    """An analytic loss that vanishes as exp(-m), with l(-m) = l(m) + m.
+    """An analytic loss that vanishes as exp(-m), with l(-m) = l(m) + ``line`` * m.
 
     Its nearest singularity is at least a distance 3 from the real line, so that polynomials of low
     degree follow it over a unit.
     """
+
+    line: ClassVar[float] = 1.0
 
 
 @dataclass(frozen=True)

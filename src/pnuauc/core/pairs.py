@@ -287,12 +287,14 @@ class Nodes:
 
 
 def smooth_sums(loss: Loss, a: Sample, b: Sample, gradient: bool) -> Sums:
-    """l(m) = max(0, -m) + l(abs(m)): the first by sorting, the second block by block."""
+    """l(m) = line max(0, -m) + l(abs(m)): the first by sorting, the second block by block."""
+    assert isinstance(loss, SmoothLoss)
     if a.scores.size * b.scores.size <= _FEW_PAIRS:
         losses, slopes = loss.value_and_derivative(a.scores[:, None] - b.scores)
         return float(a.weight @ losses @ b.weight), slopes @ b.weight, a.weight @ slopes
     p, q = a.nodes.points, b.nodes.points
-    value, rows, columns = _ranked_sums((_LINE,), (_LINE_SLOPE,), p, q)
+    line, slope = (Power(loss.line, 0.0, 1),), (Power(-loss.line, 0.0, 0),)
+    value, rows, columns = _ranked_sums(line, slope, p, q)
     for i in range(0, p.scores.size, _ROWS):
         at_p, weight_p = p.scores[i : i + _ROWS], p.weight[i : i + _ROWS]
         low, high = np.searchsorted(q.scores, [at_p[0] - _TAIL, at_p[-1] + _TAIL])
@@ -307,9 +309,6 @@ def smooth_sums(loss: Loss, a: Sample, b: Sample, gradient: bool) -> Sums:
     if not gradient:
         return value, rows, columns
     return value, a.restore(a.nodes.expand(rows)), b.restore(b.nodes.expand(columns))
-
-
-_LINE, _LINE_SLOPE = Power(1.0, 0.0, 1), Power(-1.0, 0.0, 0)
 
 
 # --- the four questions ------------------------------------------------------------------------
