@@ -287,35 +287,26 @@ def test_centres_are_the_rows_of_smallest_hash(at_most, n_copies, tmp_path):
                                       sorted(map(tuple, smallest)))  # fmt: skip
 
 
-def test_centres_of_the_committee_are_the_rows_of_smallest_hash():
-    table = a_table()
-    X = np.column_stack([table.column(c).to_numpy() for c in COLUMNS])
-    model = fitted_on(MemorySource(table), AutoAUCClassifier(0.3, ("kernels",), random_state=0))
-    smallest = X[np.argsort(shuffled(matrix_keys(X), 0))[:200]]
-    (part,) = model.scorer_.seats[0].parts
-    np.testing.assert_allclose(
-        np.sort(part.model.model.basis.centers_, axis=0),
-        np.sort(model.scorer_.view.squashed(smallest), axis=0),
-    )
+MEMBERS = ("kernels", "processes")
 
 
-def test_more_rows_than_drawn_change_the_moments():
+@pytest.mark.parametrize(
+    "make", [small_grid, lambda: AutoAUCClassifier(0.3, MEMBERS, random_state=0)]
+)
+def test_more_rows_than_drawn_change_the_model(make):
     """The rows that were not drawn take part: without them the model is another."""
     table = a_table()
     source = MemorySource(table)
-    keys = RowKeys(COLUMNS, 0)
-    few = draw_rows(source, keys, Codes(), 200, 840)
-    visited = fitted_on(source, small_grid())
-    alone = fitted_on(MemorySource(few.table), small_grid())
+    few = draw_rows(source, RowKeys(COLUMNS, 0), Codes(), 200, 840)
+    visited, alone = fitted_on(source, make()), fitted_on(MemorySource(few.table), make())
     X = np.column_stack([table.column(c).to_numpy() for c in COLUMNS])
     assert np.abs(visited.decision_function(X) - alone.decision_function(X)).max() > 1e-3
 
 
 def test_the_committee_visits_all_rows(tmp_path):
     table = a_table()
-    members = ("kernels", "processes")
     fits = [
-        fitted_on(source, AutoAUCClassifier(0.3, members, random_state=0))
+        fitted_on(source, AutoAUCClassifier(0.3, MEMBERS, random_state=0))
         for source in (
             MemorySource(table),
             parts_of(shuffled_rows(table, 2), [1, 300, 5], tmp_path / "cut"),
@@ -325,19 +316,6 @@ def test_the_committee_visits_all_rows(tmp_path):
     np.testing.assert_allclose(
         fits[0].decision_function(X), fits[1].decision_function(X), rtol=1e-9, atol=1e-9
     )
-
-
-def test_components_of_the_committee_are_those_of_all_rows():
-    table = a_table()
-    model = fitted_on(
-        Pickling(table, batch_rows=100),
-        AutoAUCClassifier(0.3, ("kernels", "processes"), random_state=0),
-    )
-    view = model.scorer_.view
-    X = np.column_stack([table.column(c).to_numpy() for c in COLUMNS])
-    values, vectors = np.linalg.eigh(np.cov(view.filled(X).T, bias=True))
-    np.testing.assert_allclose(view.lengths, np.sqrt(values[::-1]), rtol=1e-9)
-    np.testing.assert_allclose(np.abs(view.axes), np.abs(vectors[:, ::-1]), rtol=1e-7, atol=1e-9)
 
 
 def test_large_files_are_several_parts(tmp_path, monkeypatch):
