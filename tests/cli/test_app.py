@@ -33,6 +33,7 @@ pytest.importorskip("typer")
 
 #: Small enough for a test; everything else is the default.
 from tests.conftest import run_tool as run
+from tests.conftest import start_tool
 
 QUICK = ["--centers", "10", "--folds", "2", "--jobs", "1"]
 
@@ -634,24 +635,12 @@ def test_names_cannot_steer_terminal_or_page(fitted, tmp_path):
             assert not {"\x1b", "\x9b", "\u202e"} & set(output)
 
 
-def start(*arguments, code="", **options):
-    """The command in a process of its own, as from a shell."""
-    program = f"import sys; sys.argv = ['pnuauc', *sys.argv[1:]]\n{code}\n"
-    program += "from pnuauc.cli import main\nmain()"
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,
-    )
-
-
 @pytest.mark.parametrize(("encoding", "options"), [("ascii", ["--json"]), ("cp1252", [])])
 @pytest.mark.system
 def test_any_encoding_of_the_terminal(fitted, tmp_path, encoding, options):
     name = "tablé 表.csv"
     (tmp_path / name).write_bytes((fitted / "t.csv").read_bytes())
-    process = start(
+    process = start_tool(
         *("evaluate", tmp_path / name, "-l", "y", "-s", "a", *options),
         env={**os.environ, "PYTHONIOENCODING": encoding},
     )
@@ -659,7 +648,7 @@ def test_any_encoding_of_the_terminal(fitted, tmp_path, encoding, options):
     assert process.returncode == 0, error
     if options:
         assert json.loads(out.decode("ascii"))["scores"]
-    process = start(
+    process = start_tool(
         *("evaluate", tmp_path / ("no " + name), *options),
         env={**os.environ, "PYTHONIOENCODING": encoding},
     )
@@ -671,7 +660,7 @@ def test_any_encoding_of_the_terminal(fitted, tmp_path, encoding, options):
 @posix
 @pytest.mark.system
 def test_a_reader_that_leaves(fitted):
-    process = start("inspect", fitted / "t.pnuauc", "--json")
+    process = start_tool("inspect", fitted / "t.pnuauc", "--json")
     process.stdout.close()
     with process.stderr as stream:
         error = stream.read()

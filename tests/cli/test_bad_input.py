@@ -70,7 +70,6 @@ CASES = {
         ["--belief", "0:0.1", "--prior", "0.1"],
         "so it takes no belief",
     ),
-    "prior no number": ("t.csv", GOOD, ["--prior", "many"], "between 0 and 1"),
     "unknown basis": ("t.csv", GOOD, ["--basis", "magic"], "--basis must be one of"),
     "nothing to learn from": ("t.csv", "y\n" + "1\n0\n" * 20, [], "No column is left"),
     "constant columns": ("t.csv", "a,y\n" + "3,1\n3,0\n" * 20, [], "No column is left"),
@@ -257,10 +256,6 @@ def fitted(tmp_path_factory):
 
 SCORING = {
     "missing column": (lambda t: t.drop_columns(["shop"]), "lacks column 'shop'"),
-    "text for numbers": (
-        lambda t: t.set_column(2, "amount", [["abc"] * len(t)]),
-        "holds text .'abc' in row 1",
-    ),
     "infinite": (lambda t: t.set_column(2, "amount", [[np.inf] * len(t)]), "infinite value"),
     "no rows": (lambda t: t.slice(0, 0), "no rows"),
     "column named score": (lambda t: t.append_column("score", [[1.0] * len(t)]), "rename it"),

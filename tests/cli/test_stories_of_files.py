@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from pnuauc.cli.app import app
 from pnuauc.io import read_table
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+from tests.conftest import run_tool as run
 
 
 def export(seed, n=160):

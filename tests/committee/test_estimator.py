@@ -39,6 +39,7 @@ def _draws(n_p, n_n, n_levels=40):
             yield sample_pnu(table, y, n_p, n_n, 800, prior=0.2, random_state=seed)
 
 
+@pytest.mark.slow
 def test_a_category_of_noise_costs_the_ranking_little():
     """Mean of three draws: at most .05 of AUC (each level as a column of deviation 1: .09)."""
     aucs = []
@@ -58,6 +59,7 @@ def text(sample):
 
 
 @pytest.mark.filterwarnings("ignore::pnuauc.exceptions.PnuaucWarning")
+@pytest.mark.slow
 def test_check_estimator():
     # two folds: fewer fits, the same promises
     reason = "weights are odds of having been labelled: what is stated rests on them, no fit does"
@@ -102,6 +104,7 @@ def test_probabilities_of_u_have_the_prior_as_their_mean(fitted):
     assert p.mean() == pytest.approx(0.2, abs=0.02)
 
 
+@pytest.mark.slow
 def test_scaling_and_shifting_columns_changes_nothing(fitted):
     sample, model = fitted["PNU"]
     factor, offset = np.array([1e-3, 5.0, 100.0, 1.0, 2.0]), np.array([0.0, 1e4, -3.0, 7.0, 0.0])
@@ -142,6 +145,7 @@ def test_missing_cells_are_ranked_and_can_carry_the_signal():
 
 
 @pytest.mark.parametrize("sizes", [(10, 30, 300), (12, 0, 300)])
+@pytest.mark.slow
 def test_sparse_rows(sizes):
     sample = drawn(*sizes)
     train, test = text(sample)
@@ -158,6 +162,7 @@ def test_sparse_rows(sizes):
 
 
 @pytest.mark.parametrize("width", [1, 1500])
+@pytest.mark.slow
 def test_one_column_and_more_columns_than_rows(width):
     rng = np.random.RandomState(0)
     y = (rng.uniform(size=400) < 0.4).astype(int)
@@ -170,6 +175,7 @@ def test_one_column_and_more_columns_than_rows(width):
     assert roc_auc_score(y[60:], model.decision_function(X[60:])) > 0.9
 
 
+@pytest.mark.slow
 def test_many_labels_bring_boosting_and_learned_weights():
     X, y = make_thresholds(3000, table=1, random_state=0)
     sample = sample_pnu(X, y, 150, 450, 500, 0.3, 0, n_test=1000)
@@ -251,6 +257,7 @@ def test_reasons_of_sparse_rows_leave_words_out():
     assert empty == []
 
 
+@pytest.mark.slow
 def test_boosting_counts_as_far_as_held_out_rows_favour_it():
     X, y = make_thresholds(4000, table=7, random_state=0)
     rules = sample_pnu(X, y, 40, 120, 300, 0.3, 0, n_test=0)
@@ -270,6 +277,7 @@ def test_boosting_counts_as_far_as_held_out_rows_favour_it():
 @pytest.mark.parametrize(
     ("n_positive", "leans"), [(9, False), (10, True)], ids=["nine positives", "ten"]
 )
+@pytest.mark.slow
 def test_weights_lean_from_ten_positives_on(n_positive, leans):
     X, y = make_twonorm(2000, n_features=4, random_state=0)
     sample = sample_pnu(X, y, n_positive, 30, 200, 0.2, 0)
@@ -301,6 +309,7 @@ def test_the_linear_member_is_a_logistic_regression_of_the_labelled_rows():
     assert members["linear"].weight > 0.5 > 2 * members["forest"].weight
 
 
+@pytest.mark.slow
 def test_held_out_scores_of_noise_are_noise():
     """Weights that saw the rows they are judged by find an AUC of .54 in noise."""
     found = []
@@ -314,6 +323,7 @@ def test_held_out_scores_of_noise_are_noise():
     assert np.mean(found) < 0.5 + 2.5 * 0.09 / np.sqrt(40)
 
 
+@pytest.mark.slow
 def test_trees_may_have_columns_of_their_own():
     """What trees alone can see is in the further columns: the others must not read them."""
     rng = np.random.RandomState(0)
@@ -373,6 +383,7 @@ def test_score_is_the_auc_of_labelled_rows():
 
 
 @pytest.mark.parametrize("kind", [AUCClassifier, AutoAUCClassifier])
+@pytest.mark.slow
 def test_score_uses_unlabelled_rows_with_the_fitted_prior(kind):
     X, y, *_ = draw(sizes=(20, 40, 300))
     model = kind(prior=0.2, random_state=0).fit(X, y)
@@ -418,6 +429,7 @@ def two():
 
 
 @pytest.mark.parametrize("few", [True, False])
+@pytest.mark.slow
 def test_a_fit_of_few_rows_uses_one_thread(monkeypatch, two, few):
     """From its members on; `two` checks that the limit is lifted afterwards."""
     monkeypatch.setattr(_threads, "FEW_ROWS", 60 if few else 59)

@@ -110,18 +110,6 @@ def test_years_of_four_digits_are_what_they_say_from_100_on():
     assert micros.tolist() == [span // dt.timedelta(microseconds=1) for span in expected]
 
 
-@pytest.fixture
-def file(tmp_path):
-    """Writes a file and gives its path."""
-
-    def write(content, name="t.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
 def test_every_missing_word_is_a_missing_number(file):
     cells = [f'"{word}"' for word in MISSING_WORDS]
     path = file("x,y\n" + "".join(f"{cell},1\n" for cell in cells) + "2.5,2\n")

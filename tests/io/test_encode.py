@@ -54,15 +54,6 @@ def model_of(table, card=None):
     return TableModel.from_fitted(encoder, Ranker(X.shape[1]), X, card)
 
 
-def test_rows_of_a_batch_are_numbered_from_one():
-    model = model_of(pa.table({"x": ["1", "2", "4"]}))
-    bad = pa.table({"x": ["1", "two"]})
-    with pytest.raises(InputError, match=r"'two' in row 2\)"):
-        model.encode(bad)
-    with pytest.raises(InputError, match=r"'two' in row 12\)"):
-        model.encode(bad, 10)
-
-
 def kinds_of(cells, **options):
     table = pa.table({"c": list(cells), "n": np.arange(len(cells)) % 7})
     encoder = TableEncoder(**options).fit(table)
@@ -261,36 +252,6 @@ def test_sparse_columns_by_their_largest_value():
         encoder.transform(sparse.csr_matrix([[1.0, 0, 0], [0, 1, np.nan]]))
 
 
-@pytest.fixture(scope="module")
-def stored():
-    table = pa.table(
-        {
-            "x": [1.0, None, 3.0, 4.5] * 5, "z": RNG.normal(size=20),
-            "b": [True, False, None, True] * 5, "d": [dt.date(2024, 1, 1 + k) for k in range(20)],
-            "w": list("aabbc") * 4, "v": [*"pq" * 9, "r", "s"],
-        }
-    )  # fmt: skip
-    encoder = TableEncoder().fit(table)
-    return encoder.spec(), encoder.arrays(), table
-
-
-@pytest.mark.parametrize(
-    ("key", "lists"),
-    [
-        ("levels", [["a", "b"], ["p", "q", "p"]]), ("rare", [["a"], []]), ("rare", [[], ["p"]]),
-        ("levels", [["a", "b", "c"]]), ("levels", [[], ["p", "q"]]), ("levels", ["abc", "pq"]),
-        ("rare", [["r", 3], []]),
-    ],
-)  # fmt: skip
-def test_categories_differ_and_are_there(stored, key, lists):
-    spec, arrays, _ = stored
-    ranks = np.concatenate(
-        [np.arange(len(v)) for v in (lists if key == "levels" else spec["levels"])]
-    )
-    with pytest.raises(ValueError):
-        TableEncoder.from_spec({**spec, key: lists}, {**arrays, "ranks": ranks.astype(np.int64)})
-
-
 @pytest.fixture
 def frame():
     rng = np.random.default_rng(0)
@@ -414,34 +375,22 @@ def _with(arrays, **changes):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda s, a: (s, _with(a, mean=lambda v: v[:-1])),
         lambda s, a: (s, _with(a, fill=lambda v: np.append(v, 1.0))),
-        lambda s, a: (s, _with(a, scale=lambda v: v * 0)),
         lambda s, a: (s, _with(a, scale=lambda v: v * np.nan)),
-        lambda s, a: (s, _with(a, mean=lambda v: v[:, None])),
-        lambda s, a: (s, _with(a, flagged=lambda v: v + 10**9)),
-        lambda s, a: (s, _with(a, flagged=lambda v: v - 10**9)),
         lambda s, a: (s, _with(a, flagged=lambda v: np.array([1, 0]))),
         lambda s, a: (s, _with(a, flagged=lambda v: v.astype(float))),
         lambda s, a: (s, _with(a, ranks=lambda v: v + 1)),
-        lambda s, a: (s, _with(a, ranks=lambda v: v * 0)),
-        lambda s, a: (s, _with(a, ranks=lambda v: v[:-1])),
         lambda s, a: (s, _with(a, boolean_fill=lambda v: np.append(v, 0.0))),
         lambda s, a: (s, {k: v for k, v in a.items() if k != "mean"}),
         lambda s, a: ({**s, "columns": s["columns"][:-2]}, a),
-        lambda s, a: ({**s, "columns": [*s["columns"], s["columns"][0]]}, a),
         lambda s, a: ({**s, "columns": [{**c, "kind": "date"} for c in s["columns"]]}, a),
-        lambda s, a: ({**s, "columns": [{**c, "kind": "magic"} for c in s["columns"]]}, a),
         lambda s, a: ({**s, "columns": [{**c, "name": 3} for c in s["columns"]]}, a),
         lambda s, a: ({**s, "columns": [{**c, "lenient": 3} for c in s["columns"]]}, a),
-        lambda s, a: ({**s, "columns": [{**c, "more": 3} for c in s["columns"]]}, a),
-        lambda s, a: ({**s, "columns": []}, a),
-        lambda s, a: ({**s, "columns": "abc"}, a),
         lambda s, a: ({**s, "levels": []}, a),
-        lambda s, a: ({**s, "levels": [["a", "a"]]}, a),
-        lambda s, a: ({**s, "levels": [[1, 2]]}, a),
+        lambda s, a: ({**s, "levels": ["abcd"]}, a),
         lambda s, a: ({**s, "rare": s["levels"]}, a),
-        lambda s, a: ({**s, "kind": "other"}, a),
+        lambda s, a: ({**s, "rare": [["r", 3]]}, a),
+        lambda s, a: ({**s, "levels": [[]], "rare": [[]]}, _with(a, ranks=lambda v: v[:0])),
         lambda s, a: (s, _with(a, scale=lambda v: np.where(np.arange(len(v)) == 1, -1.0, v))),
         lambda s, a: (s, _with(a, fill=lambda v: v + np.inf)),
         lambda s, a: (s, _with(a, flagged=lambda v: np.append(v, v[-1]))),
@@ -566,6 +515,7 @@ def test_codes_can_be_categories(frame):
     numbers=st.lists(st.floats(-1e6, 1e6) | st.none(), min_size=6, max_size=20),
     texts=st.lists(st.text(max_size=4) | st.none(), min_size=6, max_size=20),
 )
+@pytest.mark.slow
 def test_any_columns_give_finite_features_or_one_sentence(numbers, texts):
     n = min(len(numbers), len(texts))
     table = pa.table(

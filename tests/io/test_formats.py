@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import errno
 import gzip
 import io
@@ -90,27 +89,12 @@ def test_pipes_are_copied_and_files_are_not(tmp_path):
     assert not where.exists()
 
 
-def packed(path, data):
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("__MACOSX/._t.csv", "junk")
-            archive.writestr("folder/t.csv", data)
-        return
-    pack = {
-        ".gz": gzip.compress,
-        ".bz2": bz2.compress,
-        ".xz": lzma.compress,
-        ".zst": lambda text: pa.compress(text, "zstd", asbytes=True),
-    }
-    path.write_bytes(pack[path.suffix](data))
-
-
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow", "t.jsonl", "t.csv.gz", "t.xlsx"])
 def test_standard_input_is_known_by_its_content(tmp_path, monkeypatch, name):
     table = pa.table({"a": [1, 2], "b": ["x", "y"]})
     path = tmp_path / name
     if name.endswith(".gz"):
-        packed(path, b"a,b\n1,x\n2,y\n")
+        path.write_bytes(gzip.compress(b"a,b\n1,x\n2,y\n"))
     else:
         write = {".csv": write_csv, ".jsonl": write_lines, ".xlsx": write_excel,
                  ".parquet": lambda t, p: pa.parquet.write_table(t, p),
@@ -123,31 +107,13 @@ def test_standard_input_is_known_by_its_content(tmp_path, monkeypatch, name):
         assert options.name == "standard input"
 
 
-def csv(tmp_path, text, name="t.csv"):
-    path = tmp_path / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "utf-8-sig"])
-def test_texts_of_other_encodings(tmp_path, encoding):
-    path = csv(tmp_path, "ä;b\nü;1\n".encode(encoding))
+def test_texts_of_other_encodings(file, encoding):
+    path = file("ä;b\nü;1\n".encode(encoding))
     options = ReadOptions(encoding="latin-1") if encoding == "latin-1" else None
     assert read_table(path, options).to_pydict() == {"ä": ["ü"], "b": [1]}
     reader = CsvReader(find_source(path, options))
     assert (reader.delimiter, reader.schema().names) == (";", ["ä", "b"])
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Writes a file and gives its path."""
-
-    def write(content, name="t.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 def test_a_delimiter_is_one_character(file):
@@ -214,15 +180,6 @@ def test_zero_bytes_are_refused_at_once(monkeypatch):
 def test_line_ends_of_csv(tmp_path, end):
     (tmp_path / "t.csv").write_bytes(end.join(["a,b", "1,x", '2,"y z"', ""]).encode())
     assert read_table(tmp_path / "t.csv").to_pydict() == {"a": [1, 2], "b": ["x", "y z"]}
-
-
-def test_a_file_name_need_not_be_text(tmp_path):
-    name = os.fsdecode(b"b\xffad.csv")
-    try:
-        (tmp_path / name).write_text("a\n1\n")
-    except OSError:
-        pytest.skip("a file system of UTF-8 names only")
-    assert read_table(tmp_path / name).to_pydict() == {"a": [1]}
 
 
 @pytest.mark.parametrize("stdin", [None, SimpleNamespace(isatty=lambda: True)])

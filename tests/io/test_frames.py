@@ -54,6 +54,8 @@ def test_matrices_and_batches_are_tables():
     assert as_table(np.array([[1, 2], [3, 4]])).to_pydict() == {"x0": [1, 3], "x1": [2, 4]}
     with pytest.raises(InputError, match="more than one column named 'a'"):
         as_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]))
+    with pytest.raises(InputError, match="more than one column named 'a'"):
+        as_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(InputError, match="A list is not a table"):
         as_table([1, 2])
 
@@ -158,16 +160,3 @@ def test_frames_of_every_library():
         assert as_table(frame).to_pydict() == data
     assert as_table(np.arange(6.0).reshape(3, 2)).column_names == ["x0", "x1"]
     assert as_table(sparse.eye(3)).shape == (3, 3)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ([1, 2], "not a table"),
-        (np.arange(3.0), "two dimensions"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "more than one column|duplicate"),
-    ],
-)
-def test_frames_that_are_none(bad, message):
-    with pytest.raises(ValueError, match=message):
-        as_table(bad)

@@ -25,7 +25,6 @@ from attack.archives import packed as zipped
 from attack.archives import workbook
 from pnuauc.exceptions import InputError, ReadingWarning
 from pnuauc.io import (
-    OutputChoice,
     ReadOptions,
     read_table,
     score_file,
@@ -76,19 +75,12 @@ def test_encrypted_members_are_told(tmp_path):
         read_table(path)
 
 
-def packed(path, data):
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("__MACOSX/._t.csv", "junk")
-            archive.writestr("folder/t.csv", data)
-        return
-    pack = {
-        ".gz": gzip.compress,
-        ".bz2": bz2.compress,
-        ".xz": lzma.compress,
-        ".zst": lambda text: pa.compress(text, "zstd", asbytes=True),
-    }
-    path.write_bytes(pack[path.suffix](data))
+PACK = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda text: pa.compress(text, "zstd", asbytes=True),
+}
 
 
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".zst", ".zip"])
@@ -107,7 +99,7 @@ def test_compressed_files(tmp_path, ending, kind):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(f"t{kind}", contents[kind])
     else:
-        packed(path, contents[kind])
+        path.write_bytes(PACK[ending](contents[kind]))
     read = read_table(path)
     if kind == ".libsvm":
         np.testing.assert_array_equal(read[0].toarray(), [[2, 0], [0, 3]])
@@ -119,16 +111,6 @@ def test_compressed_files(tmp_path, ending, kind):
         path.write_bytes(path.read_bytes()[:-9])
         with pytest.raises(InputError):
             read_table(path)
-
-
-def test_zip_archives(tmp_path):
-    packed(tmp_path / "plain.zip", b"a,b\n1,x\n")
-    assert read_table(tmp_path / "plain.zip").num_rows == 1
-    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
-        archive.writestr("a.csv", "a\n1\n")
-        archive.writestr("b.csv", "a\n1\n")
-    with pytest.raises(InputError, match="holds 2 files"):
-        read_table(tmp_path / "two.zip")
 
 
 @pytest.mark.parametrize(
@@ -153,6 +135,15 @@ def test_zip_archives(tmp_path):
         ("t.jsonl", b'{"a": 1}\n{"a": }\n', "not JSON in line 2"),
         ("t.jsonl", b'{"a": 1}\n[1]\n', "holds a list in line 2"),
         ("t.json", b"[1, 2]", "holds a int in row 1"),
+        ("t.csv", b"", "is empty"),
+        ("t.csv", b"a,b,y\n", "no rows"),
+        ("t.csv", b"a,b,y\n1,2,3\n1,2\n", "unequal length"),
+        ("t.csv", b"a,a,y\n1,2,3\n", "more than one column named 'a'"),
+        ("t", b"a,b\n1,2\n", "no ending"),
+        ("t.parquet", b"PAR1 this is not parquet at all", "cannot be read as Parquet"),
+        ("t.feather", b"ARROW1\0\0 cut", "cannot be read as Arrow"),
+        ("t.libsvm", b"1 1:2 nonsense\n", "not LIBSVM"),
+        ("t.csv", b"a,y\n\x81,1\n\x8d,0\n", "not UTF-8"),
     ],
 )
 def test_files_that_are_not_what_they_say(tmp_path, name, content, message):
@@ -161,6 +152,8 @@ def test_files_that_are_not_what_they_say(tmp_path, name, content, message):
     with pytest.raises(InputError, match=message) as caught:
         read_table(path)
     assert "\n" not in str(caught.value)
+    with pytest.raises(InputError):
+        list(iter_batches(path)) or read_table(path)
 
 
 def test_unknown_endings_can_be_told(tmp_path):
@@ -169,12 +162,6 @@ def test_unknown_endings_can_be_told(tmp_path):
     assert read_table(path, ReadOptions(format="csv")).num_rows == 1
     with pytest.raises(InputError, match="no format 'toml'"):
         read_table(path, ReadOptions(format="toml"))
-
-
-@pytest.mark.parametrize("address", ["https://example.org/t.csv", "s3://bucket/t.parquet"])
-def test_addresses_are_not_fetched(address):
-    with pytest.raises(InputError, match="nothing is fetched from the network"):
-        read_table(address)
 
 
 def test_json_lists_of_rows_and_late_keys(tmp_path):
@@ -205,19 +192,6 @@ def test_headers_longer_than_the_first_look(tmp_path):
     assert column_names(path) == names
 
 
-def test_libsvm_indices_are_bounded(tmp_path):
-    path = tmp_path / "t.libsvm"
-    path.write_text("1 1:2\n0 20000000:1\n")
-    with pytest.raises(InputError, match=r"feature 20,000,000, where .* 4,194,304, in line 2"):
-        read_table(path)
-    path.write_text("1 1:2\n0 7:1\n")
-    with pytest.raises(InputError, match=r"feature 7, where features may number 3, in line 2"):
-        list(iter_batches(path, n_features=3))
-    path.write_text("1 1:2\n0 99999999999999999999:1\n")
-    with pytest.raises(InputError, match="line 2"):
-        read_table(path)
-
-
 def test_invalid_text_and_offsets_are_refused(tmp_path):
     offsets = pa.array([0, 2, 4], pa.int32()).buffers()[1]
     bad = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xff\xfe\xfd\xfc")])
@@ -237,47 +211,6 @@ def test_invalid_text_and_offsets_are_refused(tmp_path):
             assert "\n" not in str(caught.value)
 
 
-@pytest.fixture(scope="module")
-def scored(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("scored")
-    table = TABLES["floats"]
-    pa.parquet.write_table(table, folder / "in.parquet", row_group_size=7)
-    return fitted(table), folder, fitted(table).score(table)
-
-
-def output(scored, **choice):
-    model, folder, _ = scored
-    summary = score_file(
-        model, folder / "in.parquet", folder / "out.csv", choice=OutputChoice(**choice)
-    )
-    return read_table(folder / "out.csv"), summary
-
-
-@pytest.mark.parametrize("choice", [{}, {"top": 5}, {"threshold": 0.0}, {"sort": True}])
-def test_reasons_are_told_of_the_rows_that_are_written(scored, choice):
-    """The first reason of each row: replacing its value by the mean moves the score so much."""
-    model, folder, _ = scored
-    table, _ = output(scored, reasons=1, **choice)
-    whole = read_table(folder / "in.parquet")
-    features = model.encoder.transform(whole)
-    rows = {str(name): i for i, name in enumerate(whole.column("id").to_pylist())}
-    assert table.num_rows
-    for name, score, reason in zip(
-        *(table.column(c).to_pylist() for c in ("id", "score", "reasons")), strict=True
-    ):
-        i = rows[str(name)]
-        column, effect = reason.split(" = ")[0], float(reason.split("(")[-1].rstrip(")"))
-        changes = {}
-        for own, columns in model.encoder.groups_.items():
-            changed = features[i].copy()
-            changed[columns] = model.typical[columns]
-            changes[own] = score - float(model.score_encoded(changed[None, :])[0])
-        assert abs(changes[column]) == pytest.approx(max(map(abs, changes.values())), rel=1e-6)
-        assert effect == pytest.approx(changes[column], rel=0.06, abs=1e-6)
-        value = whole.column(column)[i].as_py()
-        assert reason.startswith(f"{column} = {'(missing)' if value is None else f'{value:.6g}'}")
-
-
 def test_json_lines_that_end_within_a_letter_are_refused(tmp_path):
     """Beyond the bytes that the encoding is told by."""
     path = tmp_path / "cut.jsonl"
@@ -294,6 +227,7 @@ def expected():
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.system
 def test_fit_then_score_the_same_file(tmp_path, expected, form, kind):
     name, write = FORMATS[form]
     path = tmp_path / name
@@ -311,21 +245,15 @@ def test_fit_then_score_the_same_file(tmp_path, expected, form, kind):
     np.testing.assert_allclose(scores, expected[kind], rtol=0, atol=loose)
 
 
-def csv(tmp_path, text, name="t.csv"):
-    path = tmp_path / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def test_a_value_may_hold_a_line_end(tmp_path):
-    path = csv(tmp_path, 'a,b\n"x\ny",1\n"z, w",2\n')
+def test_a_value_may_hold_a_line_end(file):
+    path = file('a,b\n"x\ny",1\n"z, w",2\n')
     assert read_table(path).to_pydict() == {"a": ["x\ny", "z, w"], "b": [1, 2]}
     (batch,) = iter_batches(path, floats=["b"])
     assert batch.to_pydict() == {"a": ["x\ny", "z, w"], "b": [1.0, 2.0]}
 
 
-def test_missing_words_are_missing_numbers_and_texts_as_they_are_written(tmp_path):
-    path = csv(tmp_path, "a;b\n1.5;NA\nNA;x\nnull;\n#N/A;null\n")
+def test_missing_words_are_missing_numbers_and_texts_as_they_are_written(file):
+    path = file("a;b\n1.5;NA\nNA;x\nnull;\n#N/A;null\n")
     (batch,) = iter_batches(path, floats=["a"])
     assert batch.to_pydict() == {"a": [1.5, None, None, None], "b": ["NA", "x", "", "null"]}
     (some,) = iter_batches(path, ["b"])
@@ -333,11 +261,11 @@ def test_missing_words_are_missing_numbers_and_texts_as_they_are_written(tmp_pat
     assert str(batch.schema.field("a").type) == "double"
 
 
-def test_a_letter_that_the_first_look_cuts_in_two(tmp_path):
+def test_a_letter_that_the_first_look_cuts_in_two(file):
     """The 65,536th byte is the first of two."""
     head = "a,b\n" + "x,1\n" * 16_382
     text = head + "y" * (65_535 - len(head)) + "é,2\n"
-    path = csv(tmp_path, text)
+    path = file(text)
     reader_input = path.read_bytes()
     assert reader_input[65_535] == "é".encode()[0]
     table = read_table(path)
@@ -349,6 +277,8 @@ def test_a_letter_that_the_first_look_cuts_in_two(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("0 20000000:1", "feature 20,000,000, where .* 4,194,304, in line 5"),
+        ("0 99999999999999999999:1", "line 5"),
         ("1 a:b", "not LIBSVM text .* in line 5"), ("1 2:inf", "not a finite number in line 5"),
         ("nan 1:1", "label that is not a number in line 5"),
         ("1 0:1", "not LIBSVM text .* in line 5"), ("1 4194305:1", "feature 4,194,305, .* line 5"),
@@ -359,6 +289,9 @@ def test_libsvm_lines_are_counted_from_one(tmp_path, line, message, rows):
     path.write_text(f"1 1:1\n\n0 2:1\n# nothing\n{line}\n1 1:1\n")
     with pytest.raises(InputError, match=message):
         list(iter_batches(path, rows=rows))
+    path.write_text("1 1:2\n0 7:1\n")
+    with pytest.raises(InputError, match=r"feature 7, where features may number 3, in line 2"):
+        list(iter_batches(path, n_features=3, rows=rows))
 
 
 def test_libsvm_without_rows(tmp_path):
@@ -388,18 +321,6 @@ def test_what_a_file_says_of_itself(tmp_path):
     assert second.to_pydict() == {"a": [3], "b": [None]}
     parts = list(iter_batches(tmp_path / "t.arrow", ["b"], rows=2))
     assert [p.to_pydict() for p in parts] == [{"b": ["x", "y"]}, {"b": [None]}]
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Writes a file and gives its path."""
-
-    def write(content, name="t.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 def test_a_name_outside_an_archive_says_the_format_of_one_inside(tmp_path):
@@ -492,32 +413,6 @@ def test_libsvm_whole_and_streamed(tmp_path):
     parts = list(iter_batches(path, rows=7, n_features=12))
     assert parts[0][0].shape == (7, 12)
     np.testing.assert_allclose(sparse.vstack([p[0] for p in parts]).toarray(), X.toarray())
-
-
-BAD_FILES = {
-    "empty.csv": (b"", "is empty"),
-    "header.csv": (b"a,b,y\n", "no rows"),
-    "ragged.csv": (b"a,b,y\n1,2,3\n1,2\n", "unequal length"),
-    "twice.csv": (b"a,a,y\n1,2,3\n", "more than one column named 'a'"),
-    "table.xyz": (b"a,b\n1,2\n", "not an ending"),
-    "no_ending": (b"a,b\n1,2\n", "no ending"),
-    "fake.parquet": (b"PAR1 this is not parquet at all", "cannot be read as Parquet"),
-    "cut.feather": (b"ARROW1\0\0 cut", "cannot be read as Arrow"),
-    "bad.libsvm": (b"1 1:2 nonsense\n", "not LIBSVM"),
-    "bytes.csv": (b"a,y\n\x81,1\n\x8d,0\n", "not UTF-8"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_files_one_sentence(tmp_path, name):
-    content, message = BAD_FILES[name]
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=message) as caught:
-        read_table(path)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(InputError):
-        list(iter_batches(path)) or read_table(path)
 
 
 def test_no_file_and_folder(tmp_path):

@@ -303,6 +303,7 @@ def test_more_rows_than_drawn_change_the_model(make):
     assert np.abs(visited.decision_function(X) - alone.decision_function(X)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_the_committee_visits_all_rows(tmp_path):
     table = a_table()
     fits = [

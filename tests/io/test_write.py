@@ -18,9 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
 
-from pnuauc.cli.app import app
 from pnuauc.exceptions import InputError, OutputError
 from pnuauc.io.write import (
     TableWriter,
@@ -36,6 +34,8 @@ from pnuauc.io.write import (
     written_by_us,
     written_together,
 )
+from tests.conftest import run_tool as run
+from tests.conftest import start_tool
 
 RUN = "run-0123456789abcdef"
 
@@ -150,10 +150,6 @@ def test_run_ids(tmp_path):
         assert run_id_of(tmp_path / other) is None
 
 
-def ours(folder, number, ending):
-    return folder / f".pnuauc-{number:016x}.{ending}"
-
-
 @pytest.mark.parametrize("head", [b"PAR1 and no more", b"ARROW1 and no more"])
 def test_a_damaged_table_is_not_ours(tmp_path, head):
     for name in ("t.parquet", "t.arrow"):
@@ -177,10 +173,6 @@ def test_where_nothing_can_be_written(tmp_path):
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and forks of POSIX")
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def leftovers(folder):
@@ -370,18 +362,6 @@ def test_formulas_are_counted_and_made_harmless():
     assert without_formulas(coded).column(0).to_pylist() == ["'=1", "a"]
 
 
-def start(*arguments, code="", **options):
-    """The command in a process of its own, as from a shell."""
-    program = f"import sys; sys.argv = ['pnuauc', *sys.argv[1:]]\n{code}\n"
-    program += "from pnuauc.cli import main\nmain()"
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,
-    )
-
-
 @posix
 @pytest.mark.parametrize(
     ("number", "where"),
@@ -393,6 +373,7 @@ def start(*arguments, code="", **options):
         (signal.SIGHUP, "at the end"),
     ],
 )
+@pytest.mark.system
 def test_signals_before_and_after_the_command(number, where):
     """While modules are imported and while the interpreter ends: the code, and no traceback."""
     wait = "print('here', flush=True); import time; time.sleep(60)"
@@ -415,7 +396,7 @@ def last():
     {wait}
 atexit.register(last)""",
     }[where]
-    process = start("inspect", "none", code=code)
+    process = start_tool("inspect", "none", code=code)
     assert process.stdout.readline().strip() == b"here"
     process.send_signal(number)
     _, error = process.communicate(timeout=50)
@@ -424,14 +405,16 @@ atexit.register(last)""",
 
 
 @posix
+@pytest.mark.system
 def test_ignored_signals_stay_ignored():
     code = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
     ask = "\nimport atexit; atexit.register(lambda: print(repr(signal.getsignal(signal.SIGHUP))))"
-    process = start("--version", code=code + ask)
+    process = start_tool("--version", code=code + ask)
     out, _ = process.communicate(timeout=50)
     assert b"SIG_IGN" in out
 
 
+@pytest.mark.system
 def test_nothing_is_imported_from_the_current_folder(tmp_path):
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments" / "__init__.py").write_text("print('owned')\ndef main(a): ...\n")

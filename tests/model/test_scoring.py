@@ -64,6 +64,31 @@ def test_sorted_top_and_threshold(scored):
         assert (folder / "none.csv").read_text().strip('"\n') == "score"
 
 
+@pytest.mark.parametrize("choice", [{}, {"top": 5}, {"threshold": 0.0}, {"sort": True}])
+def test_reasons_are_told_of_the_rows_that_are_written(scored, choice):
+    """The first reason of each row: replacing its value by the mean moves the score so much."""
+    model, folder, _ = scored
+    table, _ = output(scored, reasons=1, **choice)
+    whole = read_table(folder / "in.parquet")
+    features = model.encoder.transform(whole)
+    rows = {str(name): i for i, name in enumerate(whole.column("id").to_pylist())}
+    assert table.num_rows
+    for name, score, reason in zip(
+        *(table.column(c).to_pylist() for c in ("id", "score", "reasons")), strict=True
+    ):
+        i = rows[str(name)]
+        column, effect = reason.split(" = ")[0], float(reason.split("(")[-1].rstrip(")"))
+        changes = {}
+        for own, columns in model.encoder.groups_.items():
+            changed = features[i].copy()
+            changed[columns] = model.typical[columns]
+            changes[own] = score - float(model.score_encoded(changed[None, :])[0])
+        assert abs(changes[column]) == pytest.approx(max(map(abs, changes.values())), rel=1e-6)
+        assert effect == pytest.approx(changes[column], rel=0.06, abs=1e-6)
+        value = whole.column(column)[i].as_py()
+        assert reason.startswith(f"{column} = {'(missing)' if value is None else f'{value:.6g}'}")
+
+
 def test_columns_of_the_output(scored):
     table, _ = output(scored, columns=["score", "id"])
     assert table.column_names == ["score", "id"]
@@ -223,18 +248,6 @@ def test_a_summary_goes_on_over_several_tables(scored, tmp_path):
     for k in range(300):
         many.add(np.zeros(1), {"w": {f"w{k}"}})
     assert len(many.new_categories["w"]) == 100
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Writes a file and gives its path."""
-
-    def write(content, name="t.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 class Ranker:

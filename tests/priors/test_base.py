@@ -78,6 +78,7 @@ def test_common_interface(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.slow
 def test_float32_rows_in_csr_give_the_dense_answer(name: str) -> None:
     s = draw(n_u=200)
     dense = make(name).fit(s.X, s.y)
@@ -89,6 +90,7 @@ def test_float32_rows_in_csr_give_the_dense_answer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.slow
 def test_text_with_1_6_million_columns(name: str) -> None:
     """Two topics of 30 words each in 1.6 million columns; no dense copy would fit (12 GB)."""
     rng = np.random.default_rng(0)
@@ -105,6 +107,7 @@ def test_text_with_1_6_million_columns(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.slow
 def test_other_label_codes(name: str) -> None:
     s = draw(n_u=200)
     words = np.array(["?", "no", "yes"])[s.y + 1]
@@ -136,6 +139,7 @@ def test_missing_roles_are_refused(name: str, role: int, left: int) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PRIORS if name != "placement"])
+@pytest.mark.slow
 def test_indistinguishable_rows_are_refused(name: str) -> None:
     """All roles from one law: refused in most of six draws (the tests have level .05 to .1)."""
     refused = 0

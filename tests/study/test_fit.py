@@ -30,6 +30,7 @@ def stacked(times, seed=0, n=110):
     return pa.table({**columns, "y": pa.array(y * times, pa.int8())}), X[n:], hidden[n:]
 
 
+@pytest.mark.slow
 def test_a_stacked_table_reads_no_better_than_it_is():
     """The same table stacked four times once read .92 where fresh rows gave .63."""
     settings = FitSettings(n_centers=30, importance=False, prior=0.4)
@@ -101,6 +102,7 @@ def noise_table(n=260, labelled=100, n_columns=6, seed=0):
     return pa.table({**columns, "y": pa.array(y, pa.int8())})
 
 
+@pytest.mark.slow
 def test_estimate_is_not_fooled_by_noise():
     """On pure noise the training AUC is high; the stated one must not rule chance out.
 
@@ -172,6 +174,7 @@ def test_model_card_and_findings_are_reproducible():
     np.testing.assert_array_equal(first.model.scorer.coef, second.model.scorer.coef)
 
 
+@pytest.mark.slow
 def test_order_of_rows_does_not_matter_to_the_prior():
     table, _ = make_payments(200, labelled=60, share=0.2, seed=5)
     shuffled = table.take(np.random.default_rng(0).permutation(200))
@@ -264,6 +267,7 @@ def test_threshold_and_best_rows_of_a_draw_come_from_all_rows():
     [((1, 1, 1), (3, 3)), ((2, 1, 1), (3, 3)), ((1, 1, 1, 1), (2, 4)), ((3, 1, 1, 1), (2, 4)),
      ((1, 1), None), ((2, 1), None), ((3, 1), None), ((3,), None)],
 )  # fmt: skip
+@pytest.mark.slow
 def test_three_different_rows_of_a_class_can_be_held_back(groups, n_folds, folds):
     """Two rows of a class are left to every refit, whatever is copied and however many folds."""
     n_p = sum(groups)

@@ -80,6 +80,7 @@ def test_a_shift_that_all_columns_share_is_how_rows_were_picked():
 
 @pytest.mark.skipif("PNUAUC_DATA" not in os.environ, reason="PNUAUC_DATA is not set")
 @pytest.mark.parametrize("n", [(50, 100), (50, 0), (20, 20)])
+@pytest.mark.slow
 def test_at_most_one_benchmark_set_in_fifteen_raises_an_alarm(n):
     """Two draws each, counted together: the one set is skin_nonskin, whose blue says it all."""
     alarmed = set()

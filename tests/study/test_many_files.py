@@ -71,6 +71,7 @@ def frame():
      "max_unlabeled": "all"}],
     ids=["in memory", "drawn", "all", "committee, all"],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_fit_is_the_same_however_the_table_is_cut(frame, settings, tmp_path, monkeypatch):
     monkeypatch.setattr(_rows, "SAMPLE_ROWS", 250)  # "all" visits what does not come here
     settings = FitSettings(**{**QUICK, **settings}, prior=0.25)
@@ -118,6 +119,7 @@ def test_threshold_and_rows_to_review_come_from_all_rows(frame):
     assert fit.findings["table"]["rows"] == 1200
 
 
+@pytest.mark.slow
 def test_paths_from_python(frame, tmp_path):
     folder = in_files(frame, [400], tmp_path / "data")
     common = {"ids": "name", "prior": 0.25, **QUICK}
@@ -214,6 +216,7 @@ def test_evaluation_is_the_same_however_the_table_is_cut(prior, tmp_path):
     assert files["comparison"]["p_value"] == pytest.approx(whole["comparison"]["p_value"], rel=1e-9)
 
 
+@pytest.mark.system
 def test_the_tool_on_a_folder(frame, tmp_path):
     folder = in_files(frame, [400, 400], tmp_path / "data")
     common = ["--label", "label", "--id", "name", *QUICK_OPTIONS, "--max-unlabeled", "300"]
