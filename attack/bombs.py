@@ -129,7 +129,10 @@ def _columns(n: int) -> Callable[[dict, dict], None]:
     def change(manifest: dict, arrays: dict) -> None:
         kind = {"kind": "number", "type": "double", "lenient": False, "form": ""}
         columns = [{"name": f"c{i}", **kind} for i in range(n)]
-        manifest["encoder"] |= {"columns": columns, "levels": [], "rare": []}
+        manifest["encoder"] |= {"columns": columns, "levels": [], "rare": [], "n_blocks": 0}
+        del manifest["encoder"]["block0"]
+        for name in [name for name in arrays if name.startswith("encoder/block0/")]:
+            del arrays[name]
         manifest["card"] = {}
         for name in ("fill", "mean", "scale", "low", "high", "missing"):
             arrays[f"encoder/{name}"] = np.ones(n)

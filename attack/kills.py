@@ -22,7 +22,8 @@ from pnuauc.io.write import run_id_of
 
 __all__ = ["KILLS"]
 
-_OUTPUTS = ("t.html", "t.json", "t.review.csv", "t.pnuauc")  # in the order of their renames
+#: In the order of their renames.
+_OUTPUTS = ("t.html", "t.json", "t.review.csv", "t.heldout.csv", "t.pnuauc")
 _FIT = ["-l", "y", "--id", "id", "--prior", "0.4", "--centers", "5", "--folds", "2", "--jobs", "1"]
 
 

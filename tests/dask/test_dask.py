@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pickle
@@ -34,6 +33,7 @@ from tests.engine_tables import (
     die_at,
     digest,
     fitted_in_memory,
+    listening,
     rounded,
     slow_engines,
     within,
@@ -182,20 +182,6 @@ def test_metrics_are_those_of_memory(setting):
 
 def rows_of(batch):
     return batch.table.num_rows
-
-
-def listening():
-    """Addresses on which this process accepts connections, as the kernel writes them."""
-    own = set()
-    for handle in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):
-            own.add(os.readlink(handle))
-    lines = [
-        line.split()
-        for kind in ("tcp", "tcp6")
-        for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]
-    ]
-    return {line[1] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in own}
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads the kernel's tables")

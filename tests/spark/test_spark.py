@@ -278,6 +278,32 @@ def test_a_killed_executor_changes_nothing(tmp_path):
     assert found["digest"] == quiet["digest"]
 
 
+LISTENING = """
+import sys
+from pathlib import Path
+from pyspark import SparkContext
+from pnuauc.io.sources import FileSource
+from pnuauc.spark.source import spark_files
+from tests.engine_tables import listening
+with spark_files(FileSource.open([Path(sys.argv[1])]), None):
+    print("FOUND", *listening(SparkContext._gateway.proc.pid), *listening())
+"""
+
+
+@slow_engines
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads the kernel's tables")
+def test_without_a_master_nothing_listens_beyond_loopback(tmp_path):
+    """No page of Spark's own, and no driver that other machines reach or that asks for nothing."""
+    pytest.importorskip("pyspark", reason="needs pyspark: pip install 'pnuauc[spark]'")
+    write_files(tmp_path / "table")
+    command = [sys.executable, "-c", LISTENING, str(tmp_path / "table")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert "FOUND" in done.stdout, done.stderr[-3000:]
+    found = done.stdout.split("FOUND", 1)[1].split()
+    assert found
+    assert {place.partition(":")[0][-8:] for place in found} == {"0100007F"}
+
+
 @slow_engines
 def test_the_tool_fits_files_on_spark(tmp_path):
     pytest.importorskip("pyspark", reason="needs pyspark: pip install 'pnuauc[spark]'")

@@ -67,6 +67,16 @@ class SparkSource(EngineSource):
         return map(_loaded, _answers(self._visited(Job.results, job)))
 
 
+#: A session on this machine listens on its loopback only, with a secret that Spark makes, and shows
+#: no pages.
+_PRIVATE = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.authenticate": "true",
+}
+
+
 @contextlib.contextmanager
 def spark_files(source: FileSource, master: str | None) -> Iterator[SparkSource]:
     """The files of a table, each read by a task of a session on ``master``, a classic one or
@@ -74,6 +84,8 @@ def spark_files(source: FileSource, master: str | None) -> Iterator[SparkSource]
     sql = need("pyspark.sql", "spark")
     given = master or "local[*,4]"
     builder = sql.SparkSession.builder.appName("pnuauc")
+    if given.partition("[")[0] == "local":
+        builder = builder.config(map=_PRIVATE)
     with engine_errors():
         made = builder.remote(given) if given.startswith("sc://") else builder.master(given)
         if given.startswith("local"):  # else the Python of the path, which may lack pnuauc
