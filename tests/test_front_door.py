@@ -85,6 +85,28 @@ def test_three_label_values_are_asked_about(tmp_path):
     assert "StackingClassifier" not in result.output
 
 
+def test_names_that_are_not_there(tmp_path):
+    """The nearest one; all of them for a name that is like none, such as a question mark."""
+    path = tmp_path / "t.csv"
+    names = [f"column_{k}" for k in range(30)]
+    path.write_text(",".join(names) + "\n" + "\n".join([",".join("1" * 30)] * 3) + "\n")
+    near = run_tool("fit", path, "--label", "colum_29").output
+    assert "did you mean 'column_29'?" in near
+    assert "'column_15'" not in near
+    asked = run_tool("fit", path, "--label", "?").output
+    assert all(repr(name) in asked for name in names)
+
+
+def test_what_is_to_be_written_into_the_label_column_can_be_read(tmp_path):
+    """Not 1 or 0 beside yes and no, which would be four values."""
+    X, y = rows(15, negative=15)
+    table = pd.DataFrame(X).assign(y=np.where(y == 1, "yes", np.where(y == 0, "no", "")))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    settings = ("--label", "y", "--centers", 5, "--folds", 2, "--jobs", 1, "--prior", 0.2)
+    told = run_tool("fit", tmp_path / "t.csv", *settings)
+    assert "into column 'y' (yes or no)" in " ".join(told.output.split())
+
+
 @pytest.mark.parametrize("command", [c.callback.__name__ for c in app.registered_commands])
 def test_help_is_in_groups_without_types_of_flags(command):
     text = run_tool(command, "--help").output

@@ -157,8 +157,9 @@ def next_steps(found: Findings) -> list[str]:
         )
         out.append(
             f"Look at the {len(found.top.rows)} rows to review{where}{expected}. Write what you "
-            f"find into column '{found.table.label}' (1 or 0) and fit again; pnuauc review does "
-            "this round by round and says when to stop."
+            f"find into column '{found.table.label}' ({found.labels.positive_label} or "
+            f"{found.labels.negative_label}) and fit again; pnuauc review does this round by round "
+            "and says when to stop."
         )
     meaning = "where positive is as likely as not"
     if found.labels.unlabeled and prior is None:

@@ -150,7 +150,7 @@ def _label_cells(table: Any, label: str) -> Any:
     """The cells; text that is all numbers, or all true and false, as such."""
     if label not in table.column_names:
         near = did_you_mean(label, table.column_names)
-        shown = few(table.column_names, 10)
+        shown = few(table.column_names, 10 if near else 1000)
         message = f"There is no column '{label}'{near}; the columns are {shown}."
         if len(table.column_names) == 1:
             raise InputError(f"{message} Is the delimiter right?", about="delimiter")
