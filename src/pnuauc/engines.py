@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,25 +41,11 @@ _Result = TypeVar("_Result")
 PART_ROWS = 1_000_000
 
 
-class PartReader(Protocol):
-    """Turns a part into batches, in the task that has it."""
-
-    @property
-    def columns(self) -> Sequence[str]: ...
-
-    @property
-    def schema(self) -> Any: ...
-
-    def select(self, columns: Sequence[str]) -> PartReader: ...
-
-    def __call__(self, part: Any, number: int) -> Iterable[Batch]: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Job:
     """What one visit of all parts does; shipped to the tasks as one argument."""
 
-    read: PartReader
+    read: ColumnReader | FileParts
     summarize: Callable[[Batch], Any]
     merge: Callable[[Any, Any], Any] = operator.add
 
@@ -88,11 +74,11 @@ class EngineSource(ABC):
     Attributes
     ----------
     cut : callable(names of columns) -> the parts, as the engine hands them to its tasks
-    read : PartReader
+    read : what turns a part into batches, in the task that has it
     """
 
     cut: Callable[[Sequence[str]], Any]
-    read: PartReader
+    read: ColumnReader | FileParts
 
     @abstractmethod
     def _summary(self, job: Job) -> tuple[Any] | None:

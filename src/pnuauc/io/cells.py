@@ -170,8 +170,6 @@ MISSING_WORDS = (
 )  # fmt: skip
 #: A form is that of a column if this share of its cells is written so; the rest is missing.
 NEARLY_ALL = 0.9
-#: Cells looked at to find the form.
-_LOOKED_AT = 200_000
 
 _BLANK = r"[\s\x{00a0}\x{202f}\x{2009}]"
 _MONEY = r"(?:[$€£¥₹₩₽₺]|R\$|USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr\.?|Fr\.|zł)"
@@ -254,37 +252,18 @@ def recognise(
     name : of the column, for the question whether 01/02/2024 is in January or February
     """
     present = values.drop_null()
-    step = -(-len(present) // _LOOKED_AT)
-    seen = present if step <= 1 else present.take(np.arange(0, len(present), step))
-    counted = pc.value_counts(seen)
+    counted = pc.value_counts(present)
     cells, weights = counted.field(0), counted.field(1).to_numpy(zero_copy_only=False)
-    reading = None
     digits = matches("[0-9]", cells)
     if weights[digits].sum() < NEARLY_ALL * weights.sum() and not matches("[iI]nf", cells).any():
-        reading = _yes_no_form(cells, weights)  # words: no form of numbers or dates need be tried
-    else:
-        if date_format is not None and "%" in date_format:  # 20240131 is a number to anyone else
-            reading = _date_form(cells, weights, date_format, present, name)
-        reading = reading or _numbers_form(cells, weights, decimal) or _other_form(cells, weights)
-        if reading is None:
-            reading = _date_form(cells, weights, date_format, present, name)
-    if reading is None or step <= 1:
-        return reading
-    good = _written(reading, present)
-    share = float(good.mean())
-    if share == 1.0 or reading.odd is not None:
-        return reading
-    odd = present[int(np.flatnonzero(~good)[0])].as_py()
-    return Reading(reading.kind, reading.form, odd, share, reading.remark)
-
-
-def _written(reading: Reading, values: Any) -> Mask:
-    """Which cells are written in the form of a reading."""
-    if reading.kind == "date":
-        return parse_dates(reading.form, values)[1]
-    if reading.kind == "boolean":
-        return ~np.isnan(parse_booleans(values))
-    return ~np.isnan(parse_numbers(reading.form, values))
+        return _yes_no_form(cells, weights)  # words: no form of numbers or dates need be tried
+    given = date_format is not None and "%" in date_format  # 20240131 is a number to anyone else
+    return (
+        (_date_form(cells, weights, date_format, present, name) if given else None)
+        or _numbers_form(cells, weights, decimal)
+        or _other_form(cells, weights)
+        or _date_form(cells, weights, date_format, present, name)
+    )
 
 
 def _reading(

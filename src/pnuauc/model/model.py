@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pnuauc._utils.show import ShownAsTable
-from pnuauc._utils.stored import Parts, refuse
+from pnuauc._utils.stored import Parts, Storable, refuse
 from pnuauc.committee import Committee, Reason, find_reasons
 from pnuauc.committee.reasons import name_words
 from pnuauc.core.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
@@ -62,17 +62,13 @@ _MAX_WIDTHS = 100
 _MAX_CENTERS = 100_000
 
 
-class StoredScorer(Protocol):
-    """What :class:`TableModel` asks of a scorer; see the module's head."""
+class StoredScorer(Storable, Protocol):
+    """What :class:`TableModel` asks of a scorer."""
 
     kind: str
 
     @property
     def views(self) -> tuple[str, ...]: ...
-
-    def spec(self) -> dict[str, Any]: ...
-
-    def arrays(self) -> dict[str, NDArray[Any]]: ...
 
     def score(self, X: Any, n_threads: int = 1) -> NDArray[np.float64]: ...
 
