@@ -6,7 +6,6 @@ import functools
 import itertools
 import operator
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,15 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import LARGEST
+from pnuauc._utils.label_values import RoleCounts
 from pnuauc._utils.threads import one_blas_thread
 from pnuauc.core.design import MATRIX_FREE_ABOVE
 from pnuauc.core.losses import get_loss
 from pnuauc.core.ranks import ScoreCounts, check_scores
-from pnuauc.core.rows import merged, row_blocks
+from pnuauc.core.rows import merge_known, row_blocks
 from pnuauc.evaluation.compare import LabeledPairs, PairCounts
 from pnuauc.exceptions import InputError
-from pnuauc.io.cells import pa, pc
+from pnuauc.io.cells import pa
 from pnuauc.io.draw import AllUnlabeled, RowKeys, draw_rows
+from pnuauc.io.labels import LabelReader, read_counted
 from pnuauc.io.readers import BATCH_ROWS
 from pnuauc.io.sources import Batch, FileSource, Source
 from pnuauc.labels import UNLABELED, Roles, read_roles
@@ -61,9 +62,7 @@ class Job:
 
     def joined(self, summaries: Iterable[tuple[Any] | None]) -> tuple[Any] | None:
         """Summaries of neighbours merged, in their order."""
-        found: tuple[Any] | None = None
-        for summary in summaries:
-            found = merged(self.merge, found, summary)
+        found: tuple[Any] | None = functools.reduce(merge_known(self.merge), summaries, None)
         return found
 
 
@@ -219,8 +218,6 @@ def slices(table: Any, name: str, part: int) -> Iterator[Batch]:
 FEATURES, LABEL, WEIGHT, ID = "features", "label", "weight", "id"
 #: Unlabelled rows that come to the driver: centres, prior and threshold rest on them.
 DRAWN_ROWS = 20_000
-#: More distinct labels than this are measurements.
-_MOST_LABELS = 1000
 
 
 def matrix_table(columns: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -277,65 +274,13 @@ def read_matrix(batch: Batch) -> tuple[NDArray[Any], NDArray[np.float64] | None]
     return X, weight
 
 
-@dataclass(frozen=True)
-class LabelCodes:
-    """The role of every label value, as :func:`pnuauc.labels.read_roles` read them together."""
+def read_labels(source: Source, **label_codes: Any) -> tuple[LabelReader, RoleCounts]:
+    """How each label is read, as :func:`pnuauc.labels.read_roles` reads all of them together."""
 
-    values: tuple[Any, ...]
-    codes: tuple[int, ...]
+    def read(cells: Any) -> Roles:
+        return read_roles(np.array(cells.column(LABEL).to_pylist(), dtype=object), **label_codes)
 
-    def __call__(self, table: Any) -> NDArray[np.int8]:
-        """Roles of the rows of a table, shape (n,)."""
-        column = table.column(LABEL)
-        lookup = np.array([*self.codes, UNLABELED], dtype=np.int8)
-        if not self.values:
-            return np.full(len(column), UNLABELED, dtype=np.int8)
-        known = pa.array(self.values, type=column.type)
-        index = pc.fill_null(pc.index_in(column, value_set=known), len(self.values))
-        return np.asarray(lookup[index.to_numpy(zero_copy_only=False)])
-
-
-def read_labels(source: Source, **label_codes: Any) -> tuple[LabelCodes, Roles, dict[int, int]]:
-    """(roles of the values, what they are called, rows of each role), from one visit of labels.
-
-    The second has a row for every distinct value: it knows the two classes.
-    """
-    nothing: Counter[Any] = Counter()
-    counts = source.select([LABEL]).reduce(_count_labels, _add_counts, nothing)
-    if len(counts) > _MOST_LABELS:
-        raise InputError(
-            f"The labels take more than {_MOST_LABELS} values; they must be classes.",
-            about="labels",
-        )
-    values = sorted((v for v in counts if v is not None), key=_by_kind)
-    seen: list[Any] = [*values, *([None] if None in counts else [])]
-    roles = read_roles(np.array(seen, dtype=object), **label_codes)
-    n_rows = dict.fromkeys((1, 0, UNLABELED), 0)
-    for value, code in zip(seen, roles, strict=True):
-        n_rows[code] += counts[value]
-    return LabelCodes(tuple(values), tuple(roles.codes[: len(values)].tolist())), roles, n_rows
-
-
-def _by_kind(value: Any) -> tuple[str, Any]:
-    return ("", value) if isinstance(value, (bool, int, float)) else (type(value).__name__, value)
-
-
-def _count_labels(batch: Batch) -> Counter[Any]:
-    found: Counter[Any] = Counter()
-    for item in batch.table.column(LABEL).value_counts():
-        value = item["values"].as_py()
-        missing = value is None or value != value or value == ""
-        found[None if missing else value] += item["counts"].as_py()
-    return _few(found)
-
-
-def _add_counts(a: Counter[Any], b: Counter[Any]) -> Counter[Any]:
-    return _few(a + b)
-
-
-def _few(counts: Counter[Any]) -> Counter[Any]:
-    """Enough to be refused: a column of measurements must not be carried to the driver."""
-    return Counter(dict(itertools.islice(counts.items(), _MOST_LABELS + 1)))
+    return read_counted(source, LABEL, read)
 
 
 def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]) -> Any:
@@ -348,20 +293,20 @@ def fit_on_source(estimator: Any, source: Source, label_codes: Mapping[str, Any]
             f"loss={estimator.loss!r} visits the rows many times and keeps a score of each; tables "
             "in partitions are fitted with the squared loss, which needs their moments only."
         )
-    codes, roles, n_rows = read_labels(source, **label_codes)
+    codes, counts = read_labels(source, **label_codes)
     names = source.schema.names
     # which hashes are small, and so which rows are centres, follows the seed
     seed = estimator.random_state if isinstance(estimator.random_state, (int, np.integer)) else 0
     named = ID in names
     keys = RowKeys((ID if named else FEATURES,), int(seed), named)
-    drawn = draw_rows(source, keys, codes, DRAWN_ROWS, n_rows[UNLABELED])
+    drawn = draw_rows(source, keys, codes, DRAWN_ROWS, counts.n_unlabeled)
     X, weight = read_matrix(Batch(drawn.table, "X"))
     if estimator.basis == "identity" and X.shape[1] > MATRIX_FREE_ABOVE:
         raise ValueError(
             f"The linear model of {X.shape[1]} columns keeps all rows; tables in partitions are "
             f"fitted with at most {MATRIX_FREE_ABOVE} columns, or with another basis."
         )
-    known = Roles(drawn.codes, roles.positive_label, roles.negative_label, roles.announcement)
+    known = Roles(drawn.codes, counts.positive_label, counts.negative_label, counts.announcement)
     unlabeled = drawn.codes == UNLABELED
     elsewhere = AllUnlabeled(
         source, read_matrix, codes, keys, drawn.key[unlabeled], (), drawn.key if named else None
@@ -390,7 +335,7 @@ def count_pairs(
     source: Source, names: tuple[str, str] = (SCORE, SECOND_SCORE), **label_codes: Any
 ) -> tuple[LabeledPairs, PairCounts]:
     """Labelled rows, and counts of the others, of a source with a label and two scores."""
-    codes, _, _ = read_labels(source, **label_codes)
+    codes, _ = read_labels(source, **label_codes)
     columns = _ScoreColumns(names, codes)
     found = source.reduce(columns.labeled, _side_by_side, np.empty((3, 0)))
     labeled = LabeledPairs(Roles(found[0].astype(np.int8)), (found[1], found[2]))
@@ -404,7 +349,7 @@ class _ScoreColumns:
     """Two columns of scores, as they are read where they are."""
 
     names: tuple[str, str]
-    codes: LabelCodes
+    codes: LabelReader
 
     def read(self, batch: Batch) -> NDArray[np.float64]:
         """Roles and both scores of all rows, shape (3, n)."""

@@ -249,8 +249,8 @@ def test_collections_must_match():
         clone(model).set_params(loss="logistic").fit(features, labels)
     with pytest.raises(ValueError, match="continuous"):
         model.fit(features, features["x0"])
-    many = dd.from_pandas(pd.DataFrame(a_table(4000)[0], columns=list("abc")), npartitions=5)
-    with pytest.raises(InputError, match="must be classes"):
+    many = dd.from_pandas(pd.DataFrame(a_table(12_000)[0], columns=list("abc")), npartitions=5)
+    with pytest.raises(InputError, match="must hold labels"):
         model.fit(many, many["a"])
 
 

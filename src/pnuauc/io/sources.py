@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc.core.rows import Block, Visited, map_blocks, merge_known, merged, row_blocks
+from pnuauc.core.rows import Block, Visited, map_blocks, merge_known, row_blocks
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.formats import COMPRESSIONS, FORMATS, ReadOptions, told
@@ -157,9 +157,8 @@ def _merged_blocks(
     batch: Batch,
 ) -> tuple[_Result] | None:
     """The merged summaries of a batch's blocks as a tuple of one; None where it has none."""
-    found = None
-    for block in read(batch):
-        found = merged(merge, found, (summarize(block),))
+    summaries = ((summarize(block),) for block in read(batch))
+    found: tuple[_Result] | None = reduce(merge_known(merge), summaries, None)
     return found
 
 

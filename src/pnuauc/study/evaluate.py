@@ -22,6 +22,7 @@ from pnuauc.exceptions import InputError
 from pnuauc.io.columns import Column, numbers
 from pnuauc.io.draw import RowKeys, draw_rows
 from pnuauc.io.frames import as_table
+from pnuauc.io.labels import LabelReader
 from pnuauc.io.sources import Batch, MemorySource, Source, is_source
 from pnuauc.io.write import CHANCE_COLUMNS, SCORE_COLUMNS
 from pnuauc.labels import UNLABELED, Roles
@@ -30,7 +31,6 @@ from pnuauc.study.evidence import PRIOR_ROWS, find_prior, label_findings, prior_
 from pnuauc.study.findings import ColumnComparison, Evaluation, ScoreFinding
 from pnuauc.study.rows import (
     LabelCodes,
-    LabelReader,
     collected,
     groups_of,
     label_values,

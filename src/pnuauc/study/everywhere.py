@@ -15,10 +15,11 @@ from pnuauc._utils.label_values import RoleCounts
 from pnuauc.io.cells import pa
 from pnuauc.io.columns import cells_of
 from pnuauc.io.draw import RowKeys
+from pnuauc.io.labels import LabelReader
 from pnuauc.io.sources import Batch
 from pnuauc.labels import UNLABELED, Roles
 from pnuauc.model.model import N_QUANTILES, TableModel
-from pnuauc.study.rows import LabelReader, Origin, StudyRows, ids_of
+from pnuauc.study.rows import Origin, StudyRows, ids_of
 
 __all__ = ["place_among_all"]
 

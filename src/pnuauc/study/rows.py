@@ -7,11 +7,9 @@ the order in which a table lists them, nor on the files that it is cut into.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,12 +23,13 @@ from pnuauc._utils.label_values import RoleCounts, as_list, did_you_mean, neares
 from pnuauc._utils.show import few
 from pnuauc.core.rows import Keys
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
-from pnuauc.io.cells import as_typed, is_number, is_text, pa, parse_numbers, pc, tidy
+from pnuauc.io.cells import as_typed, is_number, is_text, pa, parse_numbers, tidy
 from pnuauc.io.columns import NUMBERS_ROWS
 from pnuauc.io.draw import AllUnlabeled, Drawn, Encoded, RowKeys, draw_rows, table_keys
 from pnuauc.io.encode import TableEncoder
 from pnuauc.io.frames import as_table
-from pnuauc.io.sources import Batch, MemorySource, Source, is_source
+from pnuauc.io.labels import LabelReader, plain_cells, read_counted
+from pnuauc.io.sources import MemorySource, Source, is_source
 from pnuauc.labels import ROLES, UNLABELED, Roles, read_roles
 
 __all__ = [
@@ -155,7 +154,7 @@ def _label_cells(table: Any, label: str) -> Any:
         if len(table.column_names) == 1:
             raise InputError(f"{message} Is the delimiter right?", about="delimiter")
         raise InputError(message)
-    values = _plain_cells(table, label)
+    values = plain_cells(table, label)
     if is_text(values.type):
         typed = as_typed(values)
         return values if pa.types.is_temporal(typed.type) else typed
@@ -165,18 +164,6 @@ def _label_cells(table: Any, label: str) -> Any:
             "1 (positive), 0 (negative) and nothing (unlabelled)."
         )
     return values.cast(pa.float64()) if pa.types.is_decimal(values.type) else values
-
-
-def _plain_cells(table: Any, label: str) -> Any:
-    """The cells; dictionaries written out, text tidied, NaN missing."""
-    values = table.column(label)
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if is_text(values.type):
-        return tidy(values)
-    if pa.types.is_floating(values.type):
-        return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
-    return values
 
 
 def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
@@ -289,84 +276,25 @@ def collected(messages: list[str]) -> Iterator[None]:
             )
 
 
-# Labels of a table that is visited batch by batch: counted first, then read as one column.
-
-
-#: More distinct values than this are measurements, not labels.
-_MOST_LABELS = 10_000
-
-
-@dataclass(frozen=True, eq=False)
-class LabelReader:
-    """Label cells of a batch -> roles, as the whole column was read.
-
-    Attributes
-    ----------
-    label : str
-    cells : arrow array of the distinct values, none missing
-    codes : ndarray of int8, shape (number of values + 1,)
-        Their roles; the last is that of a missing cell.
-    """
-
-    label: str
-    cells: Any
-    codes: NDArray[np.int8]
-
-    def __call__(self, table: Any) -> NDArray[np.int8]:
-        """Roles of the rows, shape (n,)."""
-        values = _plain_cells(table, self.label)
-        places = pc.index_in(values, self.cells)
-        if places.null_count > values.null_count:
-            raise InputError(
-                f"Label column '{self.label}' holds a value that was not there when labels were "
-                "counted; the table was changed meanwhile."
-            )
-        whole = pc.fill_null(places, len(self.cells)).to_numpy(zero_copy_only=False)
-        return np.asarray(self.codes[whole])
-
-
 def read_source_labels(
     source: Source, label: str, codes: LabelCodes
 ) -> tuple[LabelReader, RoleCounts]:
     """How each value of the label column is read, and how many rows of each role there are."""
     label_values(source.schema.empty_table(), label)  # says which columns there are, if not this
-    nothing: Counter[Any] = Counter()
-    counted = source.select([label]).reduce(partial(_count, label=label), _add, nothing)
-    if not counted:
-        raise InputError("The table has a header but no rows.")
-    if len(counted) > _MOST_LABELS:
-        raise InputError(
-            f"Label column '{label}' holds more than {_MOST_LABELS:,} different values; it must "
-            "hold labels, for example 1 (positive), 0 (negative) and nothing (unlabelled).",
-            about="labels",
-        )
-    known = sorted((v for v in counted if v is not None), key=lambda v: (str(type(v)), v))
-    cells = pa.array(known, _plain_cells(source.schema.empty_table(), label).type)
-    present = [*known, *([None] if None in counted else [])]
-    small = pa.table({label: pa.array(present, cells.type)})
-    values, given = label_values(small, label), codes.for_type(_label_cells(small, label).type)
-    _check_occurs(values, label, given)
-    try:
-        roles = read_roles(values, **given)
-    except ValueError as error:
-        about = getattr(error, "about", None) or "labels"
-        raise InputError(f"Label column '{label}': {error}", about=about) from error
-    repeats = np.array([counted[value] for value in present])
-    p, n, u = (int(repeats[rows].sum()) for rows in roles.by_letter.values())
-    counts = RoleCounts(p, n, u, roles.positive_label, roles.negative_label, roles.announcement)
-    if roles.announcement is None and all(value is None for value in given.values()):
-        counts = _announced(counts, values)
-    lookup = np.append(roles.codes[: len(known)], np.int8(UNLABELED))
-    return LabelReader(label, cells, lookup), counts
 
+    def read(cells: Any) -> Roles:
+        values, given = label_values(cells, label), codes.for_type(_label_cells(cells, label).type)
+        _check_occurs(values, label, given)
+        try:
+            return read_roles(values, **given)
+        except ValueError as error:
+            about = getattr(error, "about", None) or "labels"
+            raise InputError(f"Label column '{label}': {error}", about=about) from error
 
-def _count(batch: Batch, label: str) -> Counter[Any]:
-    values, counts = pc.value_counts(_plain_cells(batch.table, label)).flatten()
-    return Counter(dict(zip(values.to_pylist(), counts.to_pylist(), strict=True)))
-
-
-def _add(a: Counter[Any], b: Counter[Any]) -> Counter[Any]:
-    return a if len(a) > _MOST_LABELS else a + b
+    reader, counts = read_counted(source, label, read)
+    if counts.announcement is None and not any(map(as_list, vars(codes).values())):
+        counts = _announced(counts, reader.cells.to_pylist())
+    return reader, counts
 
 
 # The rows of a study: all labelled ones and the unlabelled ones it draws, in a fixed order.
