@@ -107,6 +107,16 @@ def test_what_is_to_be_written_into_the_label_column_can_be_read(tmp_path):
     assert "into column 'y' (yes or no)" in " ".join(told.output.split())
 
 
+def test_without_probabilities_none_are_offered(tmp_path):
+    X, y = rows(2, negative=2)
+    pd.DataFrame(X).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    told = run_tool("fit", tmp_path / "t.csv", "--label", "y", "--folds", 2, "--jobs", 1).output
+    assert "rows can be chosen by number as well" in " ".join(told.split())
+    told = run_tool("score", tmp_path / "t.pnuauc", tmp_path / "t.csv").output
+    assert "They were too few to hold any back." in " ".join(told.split())
+    assert "probabilities" not in told
+
+
 @pytest.mark.parametrize("command", [c.callback.__name__ for c in app.registered_commands])
 def test_help_is_in_groups_without_types_of_flags(command):
     text = run_tool(command, "--help").output

@@ -105,7 +105,8 @@ PRIOR = first(
 BELIEF = labels(
     None,
     metavar="SHARE",
-    help="95% interval of that share before the data are used: 0.01:0.2.",
+    help="What is known of the share of positives before the data are used, a 95% interval: "
+    "0.01:0.2.",
 )
 DROP = first([], "--drop", help="Column to leave out (repeatable).")
 GROUP = first(

@@ -567,10 +567,15 @@ def _tell_summary(voice: Voice, fitted: TableModel, summary: ScoreSummary, targe
             "tables."
         )
     if summary.n_seen:
+        where = (
+            "Held-out scores of them are in the file .heldout.csv beside the model; probabilities "
+            "are from there."
+        )
+        if np.isnan(fitted.seen.scores).all():  # type: ignore[union-attr]
+            where = "They were too few to hold any back."
         voice.remark(
             f"{summary.n_seen:,} rows were labelled when the model was fitted (column seen): their "
-            "score knows the label, so an AUC of them is too high. Held-out scores of them are in "
-            "the file .heldout.csv beside the model; probabilities are from there."
+            f"score knows the label, so an AUC of them is too high. {where}"
         )
     written = "" if summary.n_written == summary.n_rows else f", {summary.n_written:,} written"
     voice.say(

@@ -179,7 +179,8 @@ def next_steps(found: Findings) -> list[str]:
     score, more = "fit.model.score(table)", ""
     if "model" in files:
         score = f"pnuauc score {PurePath(files['model']).name} NEW.csv"
-        more = "; rows can be chosen by probability or number as well (pnuauc score --help)"
+        ways = "number" if prior is None else "probability or number"
+        more = f"; rows can be chosen by {ways} as well (pnuauc score --help)"
     out.append(f"Score new rows: {score}. A score above 0 is called positive ({meaning}){more}.")
     return out
 
