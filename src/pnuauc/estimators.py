@@ -357,9 +357,6 @@ def training_prior(
     return known, estimator
 
 
-_FIXED_ETA = {"pn": 0.0, "pu": 1.0, "nu": -1.0}
-
-
 @dataclass(eq=False, repr=False)
 class AUCClassifierCV(_RankingMixin, BaseEstimator):
     """AUC optimisation from positive, negative and unlabelled rows, tuned by cross-validation.
@@ -553,11 +550,12 @@ class AUCClassifierCV(_RankingMixin, BaseEstimator):
             place = elsewhere.drawn_folds(folds.n_folds)
             weighed = np.isin(roles.unlabeled, rows["U"])
             folds = folds.refolded("U", rows["U"], place[weighed])
+        fixed = RISKS[self.risk_]
         return TrainedGrid.from_arrays(
             X,
             folds,
             fit_basis(self._make_basis(seed), X, weight, in_order=elsewhere is not None),
-            self.etas if self.risk_ == "pnu" else [_FIXED_ETA[self.risk_]],
+            self.etas if fixed is None else [fixed],
             self.alphas,
             self.prior_,
             weight=weight,

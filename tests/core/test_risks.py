@@ -95,8 +95,6 @@ def test_missing_roles_are_named():
         MissingRoleError, match=r"\(present: 1 positive, 0 negative, 2 unlabelled\)"
     ):
         pn_risk().value("squared", s)
-    with pytest.raises(ValueError, match="risk must be one of"):
-        get_risk("up")
 
 
 def test_one_row_of_each_role_is_enough_between_roles_and_two_within_one():
@@ -149,19 +147,20 @@ def test_matrix_free_equals_dense():
     form = random_form(1, b=40)
     lazy = QuadraticForm(1.0, form.linear, aslinearoperator(form.quadratic), True)
     dense, free = (solve_ridge(f, [0.1, 1.0]) for f in (form, lazy))
-    np.testing.assert_allclose(free.coef, dense.coef, rtol=1e-6, atol=1e-7)
-    assert free.n_iter > 0
+    for a, b in zip(free, dense):
+        np.testing.assert_allclose(a.coef, b.coef, rtol=1e-6, atol=1e-7)
+        assert a.n_iter > 1 == b.n_iter
 
 
 def test_matrix_free_raises_the_ridge_of_indefinite_forms():
     form = random_form(1, b=40, convex=False)
     lowest = np.linalg.eigvalsh(form.quadratic).min()
     lazy = QuadraticForm(1.0, form.linear, aslinearoperator(form.quadratic))
-    solution = solve_ridge(lazy, [0.5])
+    (solution,) = solve_ridge(lazy, [0.5])
     assert solution.correction.kind == "raised_ridge"
     assert solution.correction.lowest == pytest.approx(lowest, rel=1e-3)
     expected = np.linalg.solve(form.quadratic + (0.5 - lowest) * np.eye(40), form.linear)
-    np.testing.assert_allclose(solution.coef[0], expected, rtol=1e-2, atol=1e-3)
+    np.testing.assert_allclose(solution.coef, expected, rtol=1e-2, atol=1e-3)
 
 
 MAKERS = {

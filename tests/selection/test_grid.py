@@ -118,7 +118,7 @@ def test_a_grid_by_brute_force(weighted):
     def solved(kept, j, eta, alpha):
         design = Design.of(X, {r: repeated(i) for r, i in kept.items()}, basis.scale(j))
         form = pnu_risk(eta, prior).quadratic_form(design.moments())
-        return solve_ridge(form, [alpha]).coef[0]
+        return solve_ridge(form, [alpha])[0].coef
 
     every = list(itertools.product(range(2), etas, alphas))
     for k in range(3):

@@ -126,7 +126,7 @@ def fit_in_stages(
         lower = linalg.cholesky(curvature + ridge * np.eye(len(curvature)), lower=True)
         # inverted once: a triangular solve per step would cost more than the step itself
         transform = linalg.lapack.dtrtri(lower, lower=1)[0].T
-    v, ranker.n_iter_ = None, 0
+    v, ranker.n_iter_, whole = None, 0, Part("objective", 1.0, ())
     for objective, design in stages:
 
         def parts_at(
@@ -136,7 +136,7 @@ def fit_in_stages(
             value, gradient = objective(design.scores(w))
             slope = design.pullback(gradient) + 2.0 * alpha * w
             slope = slope if transform is None else transform.T @ slope
-            return [PartAt(1.0, value + alpha * float(w @ w), slope, True)]
+            return [(whole, value + alpha * float(w @ w), slope)]
 
         start = np.zeros(design.n_features) if v is None else v
         found = minimize(parts_at, start, 0.0, ranker.max_iter, ranker.tol)

@@ -280,7 +280,7 @@ class SAMULT(LinearRanker):
         X, roles = self._read_classes(X, y)
         risk = samult_risk(self.gamma if roles.n_unlabeled else 0.0)
         design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
-        self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha]).coef[0]
+        self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha])[0].coef
         scores = design.scores(self.coef_)
         self._set_threshold(scores["P"], scores["N"])
         return self

@@ -27,6 +27,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 
 from pnuauc._utils.arrays import ALL_EQUAL, check_range, finite, read_rows
+from pnuauc.core.rows import sparse_contents
 
 #: Rows drawn to find the median distance: half a million pairs place the median within about 0.3%.
 MEDIAN_ROWS = 1000
@@ -71,13 +72,9 @@ def first_centers(X: Any, n_centers: int, weight: NDArray[Any] | None = None) ->
 
 def _distinct_sparse_rows(rows: Any) -> NDArray[np.intp]:
     """Indices of the distinct rows of a CSR matrix, in an order that depends on content only."""
-    rows = rows.copy()
-    rows.sum_duplicates()
     keys: dict[bytes, int] = {}
-    for i in range(rows.shape[0]):
-        span = slice(rows.indptr[i], rows.indptr[i + 1])
-        columns = np.asarray(rows.indices[span], dtype=np.int64)
-        keys.setdefault(columns.tobytes() + np.asarray(rows.data[span]).tobytes(), i)
+    for i, key in enumerate(sparse_contents(rows)):
+        keys.setdefault(key, i)
     return np.array([keys[key] for key in sorted(keys)], dtype=np.intp)
 
 

@@ -13,6 +13,7 @@ for every loss; from moments, for the squared loss, it is a quadratic form in th
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -168,7 +169,13 @@ class Risk:
             value = 0.0
             gradient = {role: np.zeros(len(samples[role].scores)) for role in self.roles}
             for term in part.terms:
-                value += term.coefficient * _add_term(loss, term, samples, gradient)
+                a, b = samples[term.first], samples[term.second]
+                sides = (a,) if a is b else (a, b)
+                over_pairs = pairs.within_gradient if a is b else pairs.between_gradient
+                mean, *slopes = over_pairs(loss, *sides)
+                value += term.coefficient * mean
+                for role, slope in zip((term.first, term.second), slopes, strict=False):
+                    gradient[role] += term.coefficient * slope
             results.append((part, value, gradient))
         return results
 
@@ -233,37 +240,14 @@ def _assemble(weights: Floats, scatters: list[Any], steps: list[Floats]) -> Any:
         pieces = [*scatters, *(np.outer(step, step) for step in steps)]
         return (weights @ np.reshape(pieces, (len(pieces), b * b))).reshape(-1, b, b)
     operators = [aslinearoperator(scatter) for scatter in scatters]
-    return [_operator(row, operators, steps) for row in weights]
-
-
-def _operator(row: Floats, operators: list[Any], steps: list[Floats]) -> LinearOperator:
-    def apply(v: NDArray[Any]) -> NDArray[Any]:
-        v = np.ravel(v)
-        out = np.zeros_like(v, dtype=np.float64)
-        for share, operator in zip(row, operators, strict=False):
-            if share:
-                out += share * operator.matvec(v)
-        for share, step in zip(row[len(operators) :], steps, strict=True):
-            out += (share * (step @ v)) * step
-        return out
-
-    b = len(steps[0])
-    return LinearOperator((b, b), matvec=apply, rmatvec=apply, dtype=np.float64)
-
-
-def _add_term(
-    loss: Loss, term: Term, samples: Mapping[str, pairs.Sample], gradient: dict[str, Floats]
-) -> float:
-    """Value of a term; its gradient is added to ``gradient`` with the term's coefficient."""
-    a = samples[term.first]
-    if term.first == term.second:
-        value, change = pairs.within_gradient(loss, a)
-        gradient[term.first] += term.coefficient * change
-        return value
-    value, change_a, change_b = pairs.between_gradient(loss, a, samples[term.second])
-    gradient[term.first] += term.coefficient * change_a
-    gradient[term.second] += term.coefficient * change_b
-    return value
+    outer = np.array(steps)
+    forms = []
+    for row in weights:
+        used = [share * one for share, one in zip(row, operators, strict=False) if share]
+        between = row[len(operators) :, None] * outer
+        ranks = aslinearoperator(outer.T) @ aslinearoperator(between)
+        forms.append(functools.reduce(operator.add, used, ranks))
+    return forms
 
 
 def check_prior(prior: Any) -> float:
@@ -319,19 +303,14 @@ def pnu_risk(eta: float, prior: float | None = None) -> Risk:
     return Risk("PNU", tuple(part for part in parts if part.weight != 0.0))
 
 
-#: Names that ``AUCClassifier(risk=...)`` understands.
-RISKS = ("pn", "pu", "nu", "pnu")
+#: Names that ``AUCClassifier(risk=...)`` understands, and the eta of those that leave no choice.
+RISKS: dict[str, float | None] = {"pn": 0.0, "pu": 1.0, "nu": -1.0, "pnu": None}
 
 
 def get_risk(name: str, *, prior: float | None = None, eta: float = 0.0) -> Risk:
     """The risk called "pn", "pu", "nu" or "pnu"; ``prior`` is that inside U."""
-    if name == "pn":
-        return pn_risk()
-    if name in {"pu", "nu"}:
-        return (pu_risk if name == "pu" else nu_risk)(check_prior(prior))
-    if name == "pnu":
-        return pnu_risk(eta, prior)
-    raise ValueError(f"risk must be one of {', '.join(map(repr, RISKS))}; got {name!r}.")
+    fixed = RISKS[name]
+    return replace(pnu_risk(eta if fixed is None else fixed, prior), name=name.upper())
 
 
 def gamma_bar(prior: float, n_positive: float, n_negative: float) -> tuple[float, float]:

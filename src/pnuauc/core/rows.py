@@ -534,10 +534,15 @@ def row_groups(X: Any) -> Indices:
     """
     if not sparse.issparse(X):
         return np.unique(matrix_keys(X), return_inverse=True)[1].astype(np.intp).ravel()
-    rows = sparse.csr_matrix(X, copy=True)
-    rows.eliminate_zeros()
-    rows.sort_indices()
-    spans = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
     known: dict[bytes, int] = {}
-    keys = (rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in spans)
-    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.intp)
+    return np.array([known.setdefault(k, len(known)) for k in sparse_contents(X)], dtype=np.intp)
+
+
+def sparse_contents(X: Any) -> list[bytes]:
+    """What each row of a CSR matrix holds, as bytes."""
+    rows = sparse.csr_matrix(X, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    columns = rows.indices.astype(np.int64)
+    spans = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+    return [columns[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in spans]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, optimize
 from scipy.linalg import cython_lapack
-from scipy.sparse.linalg import LinearOperator, cg, eigsh
+from scipy.sparse import identity
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from pnuauc._utils.arrays import Floats
@@ -20,9 +20,13 @@ from pnuauc._utils.extras import warn
 from pnuauc._utils.show import ShownAsTable
 from pnuauc.core.design import Design, block_scores
 from pnuauc.core.losses import Loss
-from pnuauc.core.risks import QuadraticForm, Risk
+from pnuauc.core.risks import Part, QuadraticForm, Risk
 
 FLOOR = 1e-3
+#: Of the residual where conjugate gradients stop, relative to the right-hand side.
+_TOL = 1e-10
+#: One part of a risk at some w: its value, and the gradient of the value, shape (b,).
+PartAt: TypeAlias = tuple[Part, float, Floats]
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,16 @@ class Correction:
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeSolution:
-    """Coefficients, shape (n_alphas, b), what was corrected, and iterations (0: closed form)."""
+class Minimum:
+    """Coefficients, shape (b,), and how they were found; a closed form counts as one iteration."""
 
     coef: Floats
-    correction: Correction
-    n_iter: int = 0
+    correction: Correction = Correction()
+    n_iter: int = 1
+    converged: bool = True
 
 
-def solve_ridge(form: QuadraticForm, alphas: Sequence[float], tol: float = 1e-10) -> RidgeSolution:
+def solve_ridge(form: QuadraticForm, alphas: Sequence[float]) -> list[Minimum]:
     """argmin_w form(w) + alpha |w|^2 for every alpha: (H + alpha I) w = h.
 
     One eigendecomposition serves all alphas when H may be indefinite or alphas are many (it costs
@@ -67,22 +72,22 @@ def solve_ridge(form: QuadraticForm, alphas: Sequence[float], tol: float = 1e-10
     systems are solved by conjugate gradients and H is never formed.
     """
     if isinstance(form.quadratic, LinearOperator):
-        return _solve_matrix_free(form, alphas, tol)
+        return _solve_matrix_free(form, alphas)
     if form.convex and len(alphas) <= 16 and min(alphas) > 0:
-        return RidgeSolution(_solve_directly(form, alphas), Correction())
+        return [Minimum(coef) for coef in _solve_directly(form, alphas)]
     values, vectors = np.linalg.eigh(form.quadratic)
     scale = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
     negative = values < -1e-10 * scale
     correction = _lifted("eigenvalue_floor", values[negative])
     kept = np.maximum(values, -correction.lowest)
     rotated = vectors.T @ form.linear
-    coefs = []
+    minima = []
     for alpha in alphas:
         denominator = kept + alpha
         usable = denominator > (1e-12 * scale if alpha == 0 else 0.0)
         inverse = np.divide(1.0, denominator, out=np.zeros_like(denominator), where=usable)
-        coefs.append(vectors @ (inverse * rotated))
-    return RidgeSolution(np.array(coefs), correction)
+        minima.append(Minimum(vectors @ (inverse * rotated), correction))
+    return minima
 
 
 def check_alpha(alpha: Any) -> float:
@@ -137,7 +142,7 @@ def _lifted(kind: str, negative: Floats) -> Correction:
     )
 
 
-def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float) -> RidgeSolution:
+def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float]) -> list[Minimum]:
     operator, correction = form.quadratic, Correction()
     if not form.convex:
         # the lowest eigenvalue if it is negative beyond rounding, by Lanczos; fits are repeatable
@@ -149,52 +154,24 @@ def _solve_matrix_free(form: QuadraticForm, alphas: Sequence[float], tol: float)
         largest = np.abs([low, high]).max()
         correction = _lifted("raised_ridge", low[low < -1e-10 * largest])
     lift = -correction.lowest
-    coefs, n_iter = [], 0
+    minima = []
     for alpha in alphas:
-
-        def apply(v: NDArray[Any], shift: float = alpha + lift) -> NDArray[Any]:
-            return np.asarray(operator.matvec(v) + shift * np.ravel(v))
-
-        system = LinearOperator(operator.shape, matvec=apply, dtype=np.float64)
+        system = operator + (alpha + lift) * aslinearoperator(identity(len(form.linear)))
         steps: list[int] = []
         coef, info = cg(
-            system, form.linear, rtol=tol, maxiter=5000, callback=lambda _, s=steps: s.append(1)
+            system, form.linear, rtol=_TOL, maxiter=5000, callback=lambda _, s=steps: s.append(1)
         )
         if info > 0:
             raise ValueError(
-                f"Conjugate gradients did not get to {tol:g} in 5000 steps with alpha = {alpha:g}; "
-                "raise alpha or scale the features."
+                f"Conjugate gradients did not get to {_TOL:g} in 5000 steps with "
+                f"alpha = {alpha:g}; raise alpha or scale the features."
             )
-        coefs.append(coef)
-        n_iter = max(n_iter, len(steps))
-    return RidgeSolution(np.array(coefs), correction, n_iter)
-
-
-@dataclass(frozen=True, eq=False)
-class PartAt:
-    """One part of a risk at some w: weight * value, and the gradient of the value, shape (b,).
-
-    ``bounded``: the value cannot be negative, so no floor is needed.
-    """
-
-    weight: float
-    value: float
-    gradient: Floats
-    bounded: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Minimum:
-    """Where :func:`minimize` stopped."""
-
-    coef: Floats
-    n_iter: int
-    converged: bool
-    correction: Correction
+        minima.append(Minimum(coef, correction, max(len(steps), 1)))
+    return minima
 
 
 def minimize(
-    parts_at: Callable[[Floats], list[PartAt]],
+    parts_at: Callable[[Floats], Sequence[PartAt]],
     start: Floats,
     alpha: float,
     max_iter: int = 500,
@@ -204,7 +181,7 @@ def minimize(
 
     Parameters
     ----------
-    parts_at : callable, w of shape (b,) -> list of PartAt
+    parts_at : callable, w of shape (b,) -> parts, each with its value and the gradient of that
     start : ndarray, shape (b,)
     alpha : float > 0 where a part is not bounded (else the problem may have no minimum)
     max_iter, tol : limit of iterations, and of the largest gradient entry
@@ -213,10 +190,10 @@ def minimize(
 
     def objective(w: Floats) -> tuple[float, Floats]:
         value, gradient = alpha * float(w @ w), 2.0 * alpha * w
-        for part in parts_at(w):
-            lifted, slope = (part.value, 1.0) if part.bounded else _floor(part.value)
+        for part, r, change in parts_at(w):
+            lifted, slope = (r, 1.0) if part.bounded else _floor(r)
             value += part.weight * lifted
-            gradient = gradient + part.weight * slope * part.gradient
+            gradient = gradient + part.weight * slope * change
         if not np.isfinite(value) or not np.isfinite(gradient).all():
             # an exponential loss can overflow on a long trial step; a high wall makes the line
             # search come back
@@ -230,7 +207,7 @@ def minimize(
         method="L-BFGS-B",
         options={"maxiter": max_iter, "gtol": tol, "ftol": 1e-14, "maxcor": 20, "maxls": 50},
     )
-    lows = [p.value for p in parts_at(result.x) if not p.bounded and p.value < FLOOR]
+    lows = [r for part, r, _ in parts_at(result.x) if not part.bounded and r < FLOOR]
     correction = Correction()
     if lows:
         correction = Correction(
@@ -242,7 +219,7 @@ def minimize(
             float(min(lows)),
         )
     converged = bool(result.success or result.status == 2)
-    return Minimum(result.x, max(int(result.nit), 1), converged, correction)
+    return Minimum(result.x, correction, max(int(result.nit), 1), converged)
 
 
 def warn_of_limit(n_iter: int, tol: float) -> None:
@@ -279,7 +256,7 @@ class LinearModel(ShownAsTable):
 
 
 #: Widths of the smoothing that hinge and absolute loss go through, each started from the last.
-SMOOTHING = (0.5, 0.1, 0.01, 0.001)
+SMOOTHING: tuple[float, ...] = (0.5, 0.1, 0.01, 0.001)
 
 
 def fit_risk(
@@ -293,47 +270,24 @@ def fit_risk(
     """argmin_w R(w) + alpha |w|^2 for every alpha.
 
     Squared loss: one pass over the rows serves all. Other losses: by L-BFGS, from the largest ridge
-    down, each started from the last.
+    down, each started from the last. A loss with corners is replaced by its smoothed version (exact
+    outside a width of 0.001 around each corner), found over a few widths, each started from the
+    last; from a known solution the widest are left out.
     """
     if loss.name == "squared":
-        found = solve_ridge(risk.quadratic_form(design.moments()), alphas)
-        return [Minimum(w, max(found.n_iter, 1), True, found.correction) for w in found.coef]
+        return solve_ridge(risk.quadratic_form(design.moments()), alphas)
     minima: dict[int, Minimum] = {}
-    start = None
+    coef, widths = np.zeros(design.n_features), SMOOTHING
     for a in np.argsort(alphas)[::-1].tolist():
-        minima[a] = fit_iteratively(risk, loss, design, alphas[a], start, max_iter, tol)
-        start = minima[a].coef
+        n_iter = 0
+        for stage in [loss] if loss.differentiable else map(loss.smoothed, widths):
+
+            def parts_at(w: Floats, stage: Loss = stage) -> list[PartAt]:
+                found = risk.part_gradients(stage, design.scores(w), design.weights)
+                return [(part, value, design.pullback(slope)) for part, value, slope in found]
+
+            found = minimize(parts_at, coef, alphas[a], max_iter, tol)
+            coef, n_iter = found.coef, n_iter + found.n_iter
+        minima[a] = replace(found, n_iter=n_iter)
+        widths = SMOOTHING[-2:]
     return [minima[a] for a in range(len(alphas))]
-
-
-def fit_iteratively(
-    risk: Risk,
-    loss: Loss,
-    design: Design,
-    alpha: float,
-    start: Floats | None = None,
-    max_iter: int = 500,
-    tol: float = 1e-6,
-) -> Minimum:
-    """argmin_w R(w) + alpha |w|^2 by L-BFGS, for any loss that can be trained on.
-
-    A loss with corners is replaced by its smoothed version (exact outside a width of 0.001 around
-    each corner), found over a few widths, each started from the last. Started from a known
-    solution the widest stages are left out.
-    """
-    coef = np.zeros(design.n_features) if start is None else start
-    widths = SMOOTHING if start is None else SMOOTHING[-2:]
-    stages = [loss] if loss.differentiable else [loss.smoothed(width) for width in widths]
-    n_iter = 0
-    for stage in stages:
-
-        def parts_at(w: Floats, stage: Loss = stage) -> list[PartAt]:
-            found = risk.part_gradients(stage, design.scores(w), design.weights)
-            return [
-                PartAt(part.weight, value, design.pullback(gradient), part.bounded)
-                for part, value, gradient in found
-            ]
-
-        minimum = minimize(parts_at, coef, alpha, max_iter, tol)
-        coef, n_iter = minimum.coef, n_iter + minimum.n_iter
-    return Minimum(coef, n_iter, minimum.converged, minimum.correction)

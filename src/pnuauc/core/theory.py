@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -288,31 +289,12 @@ def risk_covariance(
 
 
 def variance_ratio(
-    eta: ArrayLike,
-    positive: ArrayLike,
-    negative: ArrayLike,
-    *,
-    n_positive: int,
-    n_negative: int,
-    n_unlabeled: float,
-    prior: float,
-    loss: LossLike = "squared",
+    eta: ArrayLike, positive: ArrayLike, negative: ArrayLike, **sizes: Any
 ) -> Floats:
-    """r(eta) = Var R_PNU(eta) / Var R_PN for eta in [-1, 1]; arguments of :func:`risk_covariance`.
-
-    ``prior`` is the share of positives inside the unlabelled rows. Below 1, unlabelled rows make
-    the empirical risk more stable.
+    """r(eta) = Var R_PNU(eta) / Var R_PN for eta in [-1, 1]: below 1, unlabelled rows make the
+    empirical risk more stable. ``positive``, ``negative`` and ``sizes``: :func:`risk_covariance`.
     """
-    covariance = risk_covariance(
-        positive,
-        negative,
-        n_positive=n_positive,
-        n_negative=n_negative,
-        n_unlabeled=n_unlabeled,
-        prior=prior,
-        loss=loss,
-    )
-    return covariance.ratio(eta)
+    return risk_covariance(positive, negative, **sizes).ratio(eta)
 
 
 @dataclass(frozen=True)

@@ -129,8 +129,8 @@ def _solve(
     else:
         forms = dict(enumerate(quadratic_forms(risks, moments)))
     for i, form in forms.items():
-        solution = solve_ridge(form, alphas)
-        coef[i], corrected[i] = solution.coef, bool(solution.correction)
+        minima = solve_ridge(form, alphas)
+        coef[i], corrected[i] = [m.coef for m in minima], bool(minima[0].correction)
     flat = coef.reshape(-1, b)
     total = Moments.zero(b)
     for part in moments.values():
