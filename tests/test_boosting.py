@@ -214,6 +214,21 @@ def test_lightgbm_train_makes_negatives_of_nan(lgb):
     assert right["auc_pn"][0] == pytest.approx(auc_estimate(Y_VALID, scores, method="pn").value)
 
 
+def test_lightgbm_learns_minus_one_as_a_negative_unless_it_weighs_nothing(lgb):
+    """The folds of ``lgb.cv`` are learned from as well as judged."""
+
+    def learned(y, weight=None):
+        return lgb.train(LGB, lgb.Dataset(X_VALID, y, weight=weight), 10).predict(X_VALID)
+
+    ignored = (Y_VALID != -1).astype(float)
+    np.testing.assert_array_equal(learned(Y_VALID), learned((Y_VALID == 1).astype(int)))
+    of_any_class = np.where(Y_VALID == -1, 1, Y_VALID)
+    np.testing.assert_array_equal(learned(Y_VALID, ignored), learned(of_any_class, ignored))
+    metric, data = AUCMetric(prior=PRIOR), lgb.Dataset(X_VALID, Y_VALID, weight=ignored)
+    found = lgb.cv(LGB, data, 20, nfold=3, feval=metric.lightgbm)
+    assert found["valid auc-mean"][-1] > 0.5 + found["valid auc-stdv"][-1]
+
+
 def test_lightgbm_min_delta_waits_for_more_than_noise(lgb):
     metric = AUCMetric(Y_VALID, PRIOR)
     eager, _ = lgb_train(lgb, metric.lightgbm, Y_VALID)

@@ -5,6 +5,7 @@ has no boosting library to import: each calls it with scores. How unlabelled row
 
 =================== ==============================================================================
 ``lgb.train``       label -1 in the validation ``Dataset``; NaN becomes 0, a negative: never use it
+``lgb.cv``          label -1 and weight 0, as its folds learn -1 as a negative
 ``xgb.train``       label -1 in the ``DMatrix``; NaN is refused. With ``XGBClassifier`` too, given
                     ``disable_default_eval_metric=1``, else log-loss is computed on the -1
 ``LGBMClassifier``  refuses -1: pass the labels to the metric, ``AUCMetric(y_valid)``, and any two
