@@ -14,7 +14,7 @@ from pnuauc.core.risks import pnu_risk
 from pnuauc.core.rows import ArrayRows
 from pnuauc.losses import get_loss
 from pnuauc.selection import TrainedGrid
-from pnuauc.selection.trainers import Fitted, RefitTrainer, make_trainer
+from pnuauc.selection.trainers import Fitted, RefitTrainer
 
 
 def test_the_parts_and_the_estimator_have_the_same_defaults():
@@ -22,7 +22,7 @@ def test_the_parts_and_the_estimator_have_the_same_defaults():
     ours = AUCClassifierCV().get_params()
     assert (ours["max_iter"], ours["tol"], ours["temperature"]) == (500, 1e-6, 0.5)
     shared = set()
-    for part in (TrainedGrid, TrainedGrid.choose, make_trainer, RefitTrainer):
+    for part in (TrainedGrid, TrainedGrid.choose, RefitTrainer):
         for name, parameter in inspect.signature(part).parameters.items():
             if ours.get(name) is not None and parameter.default is not parameter.empty:
                 assert parameter.default == ours[name], (part, name)

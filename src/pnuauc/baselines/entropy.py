@@ -119,12 +119,6 @@ class PairEntropy(SmoothLoss):
     lipschitz = 0.25
     line = 0.0
 
-    def value(self, margins: ArrayLike) -> Floats:
-        return self.value_and_derivative(margins)[0]
-
-    def derivative(self, margins: ArrayLike) -> Floats:
-        return self.value_and_derivative(margins)[1]
-
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
         m = np.asarray(margins, dtype=np.float64)
         value, slope = LOSSES["logistic"].value_and_derivative(m)

@@ -18,7 +18,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from pnuauc._utils.arrays import Floats
 
@@ -133,6 +132,16 @@ class SmoothLoss(Loss):
 
     line: ClassVar[float] = 1.0
 
+    def value(self, margins: ArrayLike) -> Floats:
+        return self.value_and_derivative(margins)[0]
+
+    def derivative(self, margins: ArrayLike) -> Floats:
+        return self.value_and_derivative(margins)[1]
+
+    @abstractmethod
+    def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
+        """(l(m), l'(m)), elementwise; any shape."""
+
 
 @dataclass(frozen=True)
 class Logistic(SmoothLoss):
@@ -141,16 +150,6 @@ class Logistic(SmoothLoss):
     name = "logistic"
     consistent = True
     lipschitz = 1.0
-
-    def value(self, margins: ArrayLike) -> Floats:
-        m = _floats(margins)
-        with np.errstate(under="ignore"):
-            return np.log1p(np.exp(-np.abs(m))) + np.maximum(-m, 0.0)
-
-    def derivative(self, margins: ArrayLike) -> Floats:
-        with np.errstate(under="ignore"):
-            slope: Floats = -expit(-_floats(margins))
-            return slope
 
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
         m = _floats(margins)

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from pnuauc._utils.show import ShownAsTable
 from pnuauc._utils.threads import one_blas_thread
-from pnuauc.core.design import Design, ranking_threshold, thinned
+from pnuauc.core.design import Design, is_matrix_free, ranking_threshold, thinned
 from pnuauc.core.losses import Loss, get_loss
 from pnuauc.core.risks import pnu_risk
 from pnuauc.core.rows import (
@@ -41,7 +41,7 @@ from pnuauc.selection.choice import (
 from pnuauc.selection.criterion import Criterion, FoldCounts, validation_risks
 from pnuauc.selection.folds import FoldedRows
 from pnuauc.selection.heldout import count_held_out
-from pnuauc.selection.trainers import Fitted, make_trainer
+from pnuauc.selection.trainers import Fitted, MomentsTrainer, RefitTrainer
 
 #: Rows of the rarer labelled class below which a fold is judged by candidates that it had no part
 #: in choosing at all, and unlabelled rows by which they are chosen. What the other folds prefer
@@ -49,6 +49,7 @@ from pnuauc.selection.trainers import Fitted, make_trainer
 _FEW_ROWS, _JUDGING_ROWS = 50, 2000
 
 
+@dataclass(eq=False, repr=False)
 class TrainedGrid:
     """All combinations of scale, eta and ridge, each trained without one fold and judged on it.
 
@@ -59,7 +60,7 @@ class TrainedGrid:
     etas : weights of U in the PNU risk; with two roles the one that uses both (PN 0, PU 1, NU -1)
     alphas : ridges
     prior : share of positives among the unlabelled rows, or None
-    sample : as ``rows``, optional: those that thresholds are read off
+    sample : as ``rows``: those that thresholds are read off
 
     Attributes
     ----------
@@ -70,28 +71,22 @@ class TrainedGrid:
         Whether a candidate had a minimum on every fold.
     """
 
-    def __init__(
-        self,
-        rows: Mapping[str, Rows],
-        basis: Any,
-        etas: Sequence[float],
-        alphas: Sequence[float],
-        prior: float | None,
-        *,
-        n_folds: int,
-        loss: str | Loss = "squared",
-        n_threads: int = 1,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        sample: Mapping[str, Rows] | None = None,
-    ) -> None:
-        self.sample = dict(rows if sample is None else sample)
-        self.rows, self.basis, self.prior, self.n_folds = dict(rows), basis, prior, n_folds
-        self.risks = [pnu_risk(float(eta), prior) for eta in etas]
-        self.alphas = [check_alpha(alpha) for alpha in alphas]
-        self.candidates = Candidates.from_grid(basis.scale_widths, etas, self.alphas)
-        self.loss, self.n_threads = get_loss(loss), n_threads
-        self.max_iter, self.tol = max_iter, tol
+    rows: Mapping[str, Rows]
+    basis: Any
+    etas: Sequence[float]
+    alphas: Sequence[float]
+    prior: float | None
+    n_folds: int
+    sample: Mapping[str, Rows]
+    loss: str | Loss = "squared"
+    n_threads: int = 1
+    max_iter: int = 500
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        self.risks = [pnu_risk(float(eta), self.prior) for eta in self.etas]
+        self.alphas = [check_alpha(alpha) for alpha in self.alphas]
+        self.candidates = Candidates.from_grid(self.basis.scale_widths, self.etas, self.alphas)
 
     @classmethod
     def from_arrays(
@@ -128,17 +123,8 @@ class TrainedGrid:
         visited: dict[str, Rows] = dict(rows)
         if elsewhere is not None:
             visited["U"] = elsewhere.rows(folds.n_folds, block_length(X, basis))
-        return cls(
-            visited,
-            basis,
-            etas,
-            alphas,
-            prior,
-            n_folds=folds.n_folds,
-            n_threads=n_threads,
-            sample=rows,
-            **options,
-        )
+        parts = visited, basis, etas, alphas, prior, folds.n_folds, rows
+        return cls(*parts, n_threads=n_threads, **options)
 
     def __repr__(self) -> str:
         size = f"{len(self.candidates)} candidates, {self.n_folds} folds"
@@ -156,9 +142,12 @@ class TrainedGrid:
 
     def train(self) -> TrainedGrid:
         """Fit every candidate without each fold, and judge it on that fold."""
-        self._trainer = make_trainer(
-            self.rows, self.basis, self.risks, self.alphas, self.loss, self.max_iter, self.tol
-        )
+        loss, parts = get_loss(self.loss), (self.rows, self.basis, self.risks, self.alphas)
+        self._trainer: MomentsTrainer | RefitTrainer
+        if loss.name == "squared" and not is_matrix_free(self.basis):
+            self._trainer = MomentsTrainer(*parts)
+        else:
+            self._trainer = RefitTrainer(*parts, loss, self.max_iter, self.tol)
         self.fitted: list[Fitted] = self._train_without([(k,) for k in range(self.n_folds)])
         self.counts: list[FoldCounts] = count_held_out(
             self.rows, self.basis, dict(enumerate(self.fitted))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pnuauc.core.design import Design, is_matrix_free, joined
+from pnuauc.core.design import Design, joined
 from pnuauc.core.losses import Loss
 from pnuauc.core.moments import Moments, moments_of
 from pnuauc.core.risks import QuadraticForm, Risk, quadratic_forms
@@ -54,21 +54,7 @@ class Fitted:
         return Fitted(self.coef[index], self.spread[index], self.corrected[index], self.n_iter)
 
 
-def make_trainer(
-    rows: Mapping[str, Rows],
-    basis: Any,
-    risks: Sequence[Risk],
-    alphas: Sequence[float],
-    loss: Loss,
-    max_iter: int = 500,
-    tol: float = 1e-6,
-) -> MomentsTrainer | RefitTrainer:
-    """The faster of the two ways that can do it."""
-    if loss.name == "squared" and not is_matrix_free(basis):
-        return MomentsTrainer(rows, basis, risks, alphas)
-    return RefitTrainer(rows, basis, risks, alphas, loss, max_iter, tol)
-
-
+@dataclass(eq=False)
 class MomentsTrainer:
     """Squared loss: one pass over the rows, whatever the grid.
 
@@ -76,19 +62,17 @@ class MomentsTrainer:
     the one that always has a minimum, it is corrected instead.
     """
 
-    def __init__(
-        self,
-        rows: Mapping[str, Rows],
-        basis: Any,
-        risks: Sequence[Risk],
-        alphas: Sequence[float],
-    ) -> None:
-        self.risks, self.alphas = list(risks), list(alphas)
-        summarise = functools.partial(_moments_by_fold, basis=basis)
+    rows: Mapping[str, Rows]
+    basis: Any
+    risks: Sequence[Risk]
+    alphas: Sequence[float]
+
+    def __post_init__(self) -> None:
+        summarise = functools.partial(_moments_by_fold, basis=self.basis)
         #: Of each role's rows by fold and scale, in one pass: {fold: [scale 0, ...]}.
         self.moments: dict[str, dict[int, NDArray[Any]]] = {}
         nothing: dict[int, NDArray[Any]] = {}
-        for role, visitor in rows.items():
+        for role, visitor in self.rows.items():
             found = visitor.reduce(summarise, add_by_fold, nothing)
             self.moments[role] = dict(sorted(found.items()))
         self._droppable = any(risk.roles == "PN" for risk in self.risks)
@@ -162,22 +146,17 @@ def _share_within(risk: Risk, role: str) -> float:
     return -sum(t.coefficient for t in risk.terms if t.first == t.second == role)
 
 
+@dataclass(eq=False)
 class RefitTrainer:
     """Any loss: every candidate is fitted by itself, and corrected where it has no minimum."""
 
-    def __init__(
-        self,
-        rows: Mapping[str, Rows],
-        basis: Any,
-        risks: Sequence[Risk],
-        alphas: Sequence[float],
-        loss: Loss,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-    ) -> None:
-        self.rows, self.risks, self.alphas, self.loss = rows, list(risks), list(alphas), loss
-        self.bases = [basis.scale(j) for j in range(basis.n_scales)]
-        self.max_iter, self.tol = max_iter, tol
+    rows: Mapping[str, Rows]
+    basis: Any
+    risks: Sequence[Risk]
+    alphas: Sequence[float]
+    loss: Loss
+    max_iter: int = 500
+    tol: float = 1e-6
 
     def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
         """As :meth:`MomentsTrainer.train`."""
@@ -186,7 +165,7 @@ class RefitTrainer:
             rows = {
                 r: SomeRows(v, lambda b: ~np.isin(np.asarray(b.fold), out)) for r, v in rows.items()
             }
-        design = Design(rows, self.bases[scale])
+        design = Design(rows, self.basis.scale(scale))
         return Fitted.joined([self._fit_path(self.risks[e], design) for e in etas])
 
     def _fit_path(self, risk: Risk, design: Design) -> Fitted:
