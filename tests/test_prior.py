@@ -27,11 +27,7 @@ def test_posterior_summaries() -> None:
     assert prior.nodes(500)[0].tolist() == shares[prior.weights > 0].tolist()
 
 
-@given(
-    st.floats(0, 1),
-    st.floats(0, 0.4),
-    st.integers(1, 60),
-)
+@given(st.floats(0, 1), st.floats(0, 0.4), st.integers(1, 60))
 @example(1.0, 0.1171875, 31)
 @settings(max_examples=200, deadline=None)
 def test_nodes_are_a_distribution_with_the_mean(value: float, error: float, n: int) -> None:

@@ -41,12 +41,7 @@ CASES = {
     "long delimiter": ("t.csv", GOOD, ["--delimiter", "ab"], "one character"),
     "no such column": ("t.csv", GOOD, ["--label", "z"], "no column 'z'"),
     "no such id": ("t.csv", GOOD, ["--id", "z"], "no column 'z', given as one that names rows"),
-    "no such drop": (
-        "t.csv",
-        GOOD,
-        ["--drop", "z"],
-        "'z', given as one that is left out",
-    ),
+    "no such drop": ("t.csv", GOOD, ["--drop", "z"], "'z', given as one that is left out"),
     "no such category": ("t.csv", GOOD, ["--categorical", "z"], "no column 'z'"),
     "two roles": ("t.csv", GOOD, ["--id", "y"], "two roles"),
     "all labels missing": ("t.csv", rows(lambda i: ""), [], "at least two of"),

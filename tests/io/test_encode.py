@@ -23,35 +23,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from pnuauc import AUCClassifier
-from pnuauc.core.basis import IdentityBasis
 from pnuauc.exceptions import InputError
 from pnuauc.io import (
     TableEncoder,
-    TableModel,
     as_table,
     read_table,
-    score_file,
 )
 from pnuauc.io import encode as _encoder
-from pnuauc.io.sources import Batch
 from tests.typed_tables import RNG as TYPED_RNG
 from tests.typed_tables import SIGNAL, Y
 from tests.typed_tables import N as TYPED_ROWS
-
-
-class Ranker:
-    """The first encoded column and twice the second, and so on, less 1/2."""
-
-    threshold_ = 0.5
-
-    def __init__(self, width):
-        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.arange(1.0, width + 1)
-
-
-def model_of(table, card=None):
-    encoder = TableEncoder().fit(table)
-    X = encoder.transform(table)
-    return TableModel.from_fitted(encoder, Ranker(X.shape[1]), X, card)
 
 
 def kinds_of(cells, **options):
@@ -526,63 +507,6 @@ def test_any_columns_give_finite_features_or_one_sentence(numbers, texts):
     except InputError:
         return
     assert np.isfinite(X).all()
-
-
-class Parted:
-    """A table in parts, as files have it: record batches, each with its name."""
-
-    name = "rows of mine"
-
-    def __init__(self, table, rows):
-        self.table, self.rows, self.schema = table, rows, table.schema
-
-    def select(self, columns):
-        return Parted(self.table.select(columns), self.rows)
-
-    def batches(self):
-        first = 0
-        for k, part in enumerate(self.table.to_batches(max_chunksize=self.rows)):
-            yield Batch(part, f"part {k}", first)
-            first += part.num_rows
-
-
-def test_a_source_is_scored_as_the_table(tmp_path):
-    rng = np.random.default_rng(0)
-    table = pa.table({"a": rng.normal(size=50), "b": rng.normal(size=50), "i": np.arange(50) * 3})
-    features = table.select(["a", "b"])
-    model = model_of(features, {"ids": ["i"], "label": None})
-    summary = score_file(model, Parted(table, 7), tmp_path / "out.csv")
-    found = read_table(tmp_path / "out.csv")
-    assert found.column_names == ["i", "score", "percentile"]
-    np.testing.assert_allclose(found.column("score").to_numpy(), model.score(features))
-    assert found.column("i").to_pylist() == (np.arange(50) * 3).tolist()
-    assert (summary.n_rows, summary.kept) == (50, ("i",))
-    words = pa.table({"a": ["1"] * 9 + ["oops"], "b": [1.0] * 10, "i": np.arange(10)})
-    with pytest.raises(InputError, match=r"'part 2': Column 'a'.*'oops' in row 10\)"):
-        score_file(model, Parted(words, 4), tmp_path / "o.csv")
-    with pytest.raises(InputError, match="'rows of mine' has a header but no rows"):
-        score_file(model, Parted(table.slice(0, 0), 4), tmp_path / "o.csv")
-
-
-def test_a_model_of_a_table_does_not_score_a_matrix(tmp_path):
-    table = pa.table({"a": RNG.normal(size=90), "b": RNG.integers(0, 9, 90)})
-    path = tmp_path / "t.libsvm"
-    path.write_text("1 1:1\n0 2:1\n")
-    with pytest.raises(InputError, match="fitted on a table with named columns"):
-        score_file(model_of(table), path, tmp_path / "out.csv")
-    X = sparse.csr_matrix([[1.0, 0], [0, 1.0], [3.0, 2.0]])
-    thin = model_of(X)
-    score_file(thin, path, tmp_path / "out.csv")
-    scores = read_table(tmp_path / "out.csv").column("score").to_numpy()
-    np.testing.assert_allclose(scores, thin.score(sparse.csr_matrix([[1.0, 0], [0, 1.0]])))
-    pa.parquet.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="fitted on a LIBSVM file"):
-        score_file(thin, tmp_path / "t.parquet", tmp_path / "out.csv")
-    ((reason,),) = thin.reasons(thin.encoder.transform(X[[2]]), 1)
-    assert reason.column == "feature 2"  # 2 * 1 against 1 * 1
-    assert reason.effect == pytest.approx(2.0)
-    ((only,),) = thin.reasons(thin.encoder.transform(X[[2]]), 1, ["feature 1"])
-    assert only.column == "feature 1"
 
 
 def test_views_differ_where_a_cell_is_missing():

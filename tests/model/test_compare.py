@@ -8,19 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pnuauc.core.basis import IdentityBasis
 from pnuauc.exceptions import InputError
-from pnuauc.io import OutputChoice, TableEncoder, TableModel, read_table, score_file
+from pnuauc.io import OutputChoice, TableEncoder, read_table, score_file
 from pnuauc.io.readers import read_cells
-from pnuauc.model.model import LinearScorer
+from tests.model.conftest import model_of
 
 N = 400
-
-
-class Ranker:
-    def __init__(self, n):
-        self.basis_, self.coef_, self.threshold_ = IdentityBasis.from_parts(n), np.ones(n), 0.0
-        self.scorer_ = LinearScorer(self.basis_, self.coef_)
 
 
 def columns(rng, n=N):
@@ -48,9 +41,7 @@ def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("fit") / "old.csv"
     path.write_text(written(columns(np.random.default_rng(0))))
     table = read_cells(path).drop_columns(["id"])
-    encoder = TableEncoder().fit(table)
-    X = encoder.transform(table)
-    return TableModel.from_fitted(encoder, Ranker(X.shape[1]), X, {"ids": ["id"]})
+    return model_of(table, {"ids": ["id"]})
 
 
 def scored(model, tmp_path, cells, **choice):

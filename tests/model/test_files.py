@@ -19,7 +19,7 @@ from scipy import sparse
 from attack.containers import join, sealed, split
 from attack.models import HOSTILE, places
 from pnuauc import AUCClassifierCV
-from pnuauc.core.basis import IdentityBasis, MultiscaleBasis
+from pnuauc.core.basis import MultiscaleBasis
 from pnuauc.exceptions import InputError, ModelFileError
 from pnuauc.io import (
     TableEncoder,
@@ -29,28 +29,19 @@ from pnuauc.io import (
 )
 from pnuauc.model.files import open_model
 from pnuauc.model.model import LinearScorer
-from pnuauc.study import make_payments
+from tests.model.conftest import fitted, model_of
 
 
-class Ranker:
-    threshold_, basis_, coef_ = 0.0, IdentityBasis.from_parts(1), np.ones(1)
-
-
-@pytest.fixture
-def model():
-    table = pa.table({"x": [1.0, 2.0, 4.0]})
-    encoder = TableEncoder().fit(table)
-    return TableModel.from_fitted(encoder, Ranker(), encoder.transform(table))
-
-
-def test_quantiles_may_be_equal(tmp_path, model):
+def test_quantiles_may_be_equal(tmp_path):
+    model = model_of(pa.table({"x": [1.0, 2.0, 4.0]}))
     model.quantiles = np.array([0.0, 1.0, 1.0, 2.0])
     save_model(model, tmp_path / "m")
     assert load_model(tmp_path / "m").percentile(np.array([1.5]))[0] > 60
 
 
-def test_what_could_not_be_read_back_is_not_written(tmp_path, model):
+def test_what_could_not_be_read_back_is_not_written(tmp_path):
     """Limits of the reader are limits of the writer."""
+    model = model_of(pa.table({"x": [1.0, 2.0, 4.0]}))
     centers = np.zeros((1, 1))
     for n, fits in ((100, True), (101, False)):
         basis = MultiscaleBasis.from_parts(centers, 1.0 + np.arange(n))
@@ -65,50 +56,30 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path, model):
         assert (tmp_path / "m").read_bytes() == before
 
 
-def test_a_long_command_is_cut(tmp_path, model):
+def test_a_long_command_is_cut(tmp_path):
+    model = model_of(pa.table({"x": [1.0, 2.0, 4.0]}))
     model.card = {"command": "pnuauc fit " + "x.csv " * 10_000}
     save_model(model, tmp_path / "m")
     assert load_model(tmp_path / "m").card["command"].endswith(" ...")
 
 
-def fitted(table, label, **settings):
-    y = np.array([np.nan if v is None else v for v in table.column(label).to_pylist()])
-    features = table.drop_columns([label, "payment_id"])
-    encoder = TableEncoder().fit(features)
-    X = encoder.transform(features)
-    ranker = AUCClassifierCV(prior=0.2, n_centers=12, etas=(0.0, 0.5), random_state=0, **settings)
-    ranker.fit(X, y)
-    card = {"label": label, "ids": ["payment_id"], "note": "é"}
-    return TableModel.from_fitted(encoder, ranker, X, card), ranker, X
-
-
 @pytest.fixture(scope="module")
-def payments():
-    return make_payments(400, labelled=60, share=0.2, seed=3)[0]
-
-
-@pytest.fixture(scope="module")
-def model_io_model(payments):
-    return fitted(payments, "is_fraud")[0]
-
-
-@pytest.fixture(scope="module")
-def model_bytes(model_io_model, tmp_path_factory):
+def model_bytes(payments_model, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.pnuauc"
-    save_model(model_io_model, path)
+    save_model(payments_model, path)
     return path.read_bytes()
 
 
 @pytest.mark.parametrize("basis", ["gaussian", "linear", "identity"])
 def test_scores_survive_the_file(payments, tmp_path, basis):
-    model_io_model, ranker, X = fitted(payments, "is_fraud", basis=basis)
+    payments_model, ranker, X = fitted(payments, "is_fraud", basis=basis)
     np.testing.assert_allclose(
-        model_io_model.score(payments), ranker.decision_function(X), atol=1e-12
+        payments_model.score(payments), ranker.decision_function(X), atol=1e-12
     )
-    save_model(model_io_model, tmp_path / "m.pnuauc")
+    save_model(payments_model, tmp_path / "m.pnuauc")
     loaded = load_model(tmp_path / "m.pnuauc")
-    np.testing.assert_array_equal(loaded.score(payments), model_io_model.score(payments))
-    assert loaded.card == model_io_model.card
+    np.testing.assert_array_equal(loaded.score(payments), payments_model.score(payments))
+    assert loaded.card == payments_model.card
     manifest = open_model(tmp_path / "m.pnuauc")[1]
     assert {"numpy", "scikit-learn", "pnuauc", "python"} <= set(manifest["libraries"])
 
@@ -116,13 +87,13 @@ def test_scores_survive_the_file(payments, tmp_path, basis):
 def test_text_columns_survive(payments, tmp_path):
     texts = [f"{'long' if i % 3 else 'short'} word {i}" for i in range(len(payments))]
     table = payments.append_column("text", [texts])
-    model_io_model, _, _ = fitted(table, "is_fraud")
-    assert "text" in {column.kind for column in model_io_model.encoder.columns_}
-    save_model(model_io_model, tmp_path / "m.pnuauc")
+    payments_model, _, _ = fitted(table, "is_fraud")
+    assert "text" in {column.kind for column in payments_model.encoder.columns_}
+    save_model(payments_model, tmp_path / "m.pnuauc")
     loaded = load_model(tmp_path / "m.pnuauc")
-    np.testing.assert_array_equal(loaded.score(table), model_io_model.score(table))
-    assert loaded.encoder.columns_ == model_io_model.encoder.columns_
-    assert loaded.encoder.groups_ == model_io_model.encoder.groups_
+    np.testing.assert_array_equal(loaded.score(table), payments_model.score(table))
+    assert loaded.encoder.columns_ == payments_model.encoder.columns_
+    assert loaded.encoder.groups_ == payments_model.encoder.groups_
 
 
 def test_sparse_model_survives(tmp_path):
@@ -132,10 +103,10 @@ def test_sparse_model_survives(tmp_path):
     encoder = TableEncoder().fit(X)
     ranker = AUCClassifierCV(prior=0.5, n_centers=10, etas=(0.0,), random_state=0)
     ranker.fit(encoder.transform(X), y)
-    model_io_model = TableModel.from_fitted(encoder, ranker, encoder.transform(X))
-    save_model(model_io_model, tmp_path / "m.pnuauc")
+    payments_model = TableModel.from_fitted(encoder, ranker, encoder.transform(X))
+    save_model(payments_model, tmp_path / "m.pnuauc")
     np.testing.assert_array_equal(
-        load_model(tmp_path / "m.pnuauc").score(X), model_io_model.score(X)
+        load_model(tmp_path / "m.pnuauc").score(X), payments_model.score(X)
     )
 
 
@@ -197,10 +168,7 @@ def without(name):
         (bend(["encoder", "n_features"], 10**12), "pnuauc does not write there"),
         (bend(["encoder", "columns"], []), "needs columns"),
         (bend(["encoder", "columns", 0, "kind"], "pickle"), "kind of its column is not one"),
-        (
-            bend(["encoder", "columns", 0, "kind"], "text"),
-            "wrong shape|outside|is not written",
-        ),
+        (bend(["encoder", "columns", 0, "kind"], "text"), "wrong shape|outside|is not written"),
         (bend(["encoder", "columns", 0, "name"], "shop"), "each name once"),
         (bend(["encoder", "columns"], "nonsense"), "columns of its encoder is of the wrong type"),
         (bend(["encoder", "columns", 0, "more"], 1), "its column holds 'more'"),

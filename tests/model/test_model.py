@@ -28,6 +28,7 @@ from pnuauc.model.model import (
     scorer_of,
     spell_reasons,
 )
+from tests.model.conftest import Ranker, model_of
 
 RNG = np.random.default_rng(4)
 
@@ -96,19 +97,12 @@ def test_sparse_centres_that_do_not_add_up(change):
         read_scorer(Parts(spec, bent), {"kernels": 4})
 
 
-class Ranker:
-    threshold_ = 0.25
-
-    def __init__(self, basis, coef):
-        self.basis_, self.coef_ = basis, coef
-
-
 def test_a_model_scores_places_and_explains():
     """One column: the score is 2 x - 1/4, and a typical row is the mean."""
     X = np.linspace(-2, 2, 401)[:, None]
     encoder = TableEncoder().fit(X)
     encoded = encoder.transform(X)
-    ranker = Ranker(IdentityBasis.from_parts(1), np.array([2.0]))
+    ranker = Ranker([2.0], 0.25)
     model = TableModel.from_fitted(encoder, ranker, encoded, {"label": "y"})
     scores = 2.0 * encoded[:, 0] - 0.25
     np.testing.assert_allclose(model.score(X), scores)
@@ -141,51 +135,33 @@ def test_a_basis_of_ones_own_cannot_be_stored():
         LinearScorer(PolynomialFeatures(1), np.ones(2))
 
 
-class Ranker_io_rare:
-    threshold_, basis_, coef_ = 0.0, IdentityBasis.from_parts(2), np.array([1.0, -2.0])
-
-
 def test_a_ranker_with_a_scorer_of_its_own_keeps_it():
     own = LinearScorer(IdentityBasis.from_parts(2), np.ones(2))
     assert scorer_of(SimpleNamespace(scorer_=own)) is own
-    made = scorer_of(Ranker_io_rare())
+    made = scorer_of(Ranker([1.0, -2.0]))
     np.testing.assert_array_equal(made.score(np.eye(2)), [1.0, -2.0])
 
 
-RNG_io_stored = np.random.default_rng(17)
-
-
-class Ranker_io_stored:
-    """The sum of the encoded columns, less 1/2."""
-
-    threshold_ = 0.5
-
-    def __init__(self, width):
-        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.ones(width)
-
-
 @pytest.fixture
-def fitted():
-    columns = {f"c{j}": RNG_io_stored.normal(size=60) for j in range(4)}
-    columns["d"] = [
-        dt.date(2024, 1, 1) + dt.timedelta(days=int(k)) for k in RNG_io_stored.integers(0, 99, 60)
-    ]
+def summed():
+    """A model whose scores are the sum of the encoded columns, less 1/2, and these columns."""
+    columns = {f"c{j}": RNG.normal(size=60) for j in range(4)}
+    columns["d"] = [dt.date(2024, 1, 1) + dt.timedelta(int(k)) for k in RNG.integers(0, 99, 60)]
     table = pa.table(columns)
-    encoder = TableEncoder().fit(table)
-    X = encoder.transform(table)
-    return TableModel.from_fitted(encoder, Ranker_io_stored(X.shape[1]), X, {}), table, X
+    model = model_of(table, coef=np.ones(8))
+    return model, model.encoder.transform(table)
 
 
-def test_quantiles_are_thousandths(fitted):
-    model, _, X = fitted
+def test_quantiles_are_thousandths(summed):
+    model, X = summed
     shares = np.arange(1001) / 1000
     assert len(model.quantiles) == N_QUANTILES == 1001
     np.testing.assert_allclose(model.quantiles, np.quantile(X.sum(axis=1) - 0.5, shares))
 
 
-def test_probabilities_are_those_of_the_scorer(fitted):
+def test_probabilities_are_those_of_the_scorer(summed):
     """What a scorer calibrated are its own scores, before the threshold is taken off."""
-    model, _, X = fitted
+    model, X = summed
 
     class Calibrated(LinearScorer):
         def chances(self, scores):

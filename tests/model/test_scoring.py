@@ -10,20 +10,18 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from scipy import sparse
 
-from pnuauc import AUCClassifierCV
-from pnuauc.core.basis import IdentityBasis
 from pnuauc.exceptions import InputError
 from pnuauc.io import (
     OutputChoice,
-    TableEncoder,
-    TableModel,
     read_table,
     score_file,
 )
 from pnuauc.io.columns import CellError
+from pnuauc.io.sources import Batch
 from pnuauc.model.scoring import ScoreSummary
-from pnuauc.study import make_payments
+from tests.model.conftest import model_of
 from tests.typed_tables import FORMATS, TABLES, TYPES, frame_of
 from tests.typed_tables import N as TYPED_ROWS
 from tests.typed_tables import fitted as typed_model
@@ -145,70 +143,53 @@ def test_a_model_scores_every_format_alike(tmp_path, expected, kind):
         np.testing.assert_allclose(scores, expected[kind], rtol=0, atol=loose)
 
 
-def fitted(table, label, **settings):
-    y = np.array([np.nan if v is None else v for v in table.column(label).to_pylist()])
-    features = table.drop_columns([label, "payment_id"])
-    encoder = TableEncoder().fit(features)
-    X = encoder.transform(features)
-    ranker = AUCClassifierCV(prior=0.2, n_centers=12, etas=(0.0, 0.5), random_state=0, **settings)
-    ranker.fit(X, y)
-    card = {"label": label, "ids": ["payment_id"], "note": "é"}
-    return TableModel.from_fitted(encoder, ranker, X, card), ranker, X
-
-
-@pytest.fixture(scope="module")
-def payments():
-    return make_payments(400, labelled=60, share=0.2, seed=3)[0]
-
-
-@pytest.fixture(scope="module")
-def model(payments):
-    return fitted(payments, "is_fraud")[0]
-
-
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".arrow"])
 @pytest.mark.parametrize("source_ending", [".csv", ".parquet"])
-def test_streamed_scores_equal_whole(tmp_path, model, payments, source_ending, ending):
+def test_streamed_scores_equal_whole(tmp_path, payments_model, payments, source_ending, ending):
     source = tmp_path / f"in{source_ending}"
     if source_ending == ".csv":
         pa.csv.write_csv(payments, source)
     else:
         pa.parquet.write_table(payments, source, row_group_size=37)
     target = tmp_path / f"out{ending}"
-    summary = score_file(model, source, target)
+    summary = score_file(payments_model, source, target)
     out = read_table(target)
     assert out.column_names == ["payment_id", "is_fraud", "score", "percentile"]
-    np.testing.assert_allclose(out.column("score").to_numpy(), model.score(payments), rtol=1e-9)
+    np.testing.assert_allclose(
+        out.column("score").to_numpy(), payments_model.score(payments), rtol=1e-9
+    )
     assert out.column("payment_id").to_pylist() == payments.column("payment_id").to_pylist()
     assert summary.n_rows == len(payments)
     assert [p.name for p in sorted(tmp_path.iterdir())] == sorted([source.name, target.name])
 
 
-def test_ids_keep_leading_zeros_and_late_floats_are_no_problem(tmp_path, model, payments):
+def test_ids_keep_leading_zeros_and_late_floats_are_no_problem(tmp_path, payments_model, payments):
     n = len(payments)
     ids = [f"{i:05d}" for i in range(n)]
     amounts = [float(round(v)) for v in payments.column("amount").to_pylist()[:-1]] + [3.25]
     table = payments.set_column(0, "payment_id", [ids]).set_column(2, "amount", [amounts])
     pa.csv.write_csv(table, tmp_path / "in.csv")
     score_file(
-        model,
+        payments_model,
         tmp_path / "in.csv",
         tmp_path / "out.parquet",
         choice=OutputChoice(keep=["payment_id"]),
     )
     out = read_table(tmp_path / "out.parquet")
     assert out.column("payment_id").to_pylist() == ids
-    np.testing.assert_allclose(out.column("score").to_numpy(), model.score(table), rtol=1e-9)
+    np.testing.assert_allclose(
+        out.column("score").to_numpy(), payments_model.score(table), rtol=1e-9
+    )
 
 
-def test_keep_and_row_numbers(tmp_path, model, payments):
+def test_keep_and_row_numbers(tmp_path, payments_model, payments):
     table = payments.drop_columns(["payment_id", "is_fraud"])
     pa.parquet.write_table(table, tmp_path / "in.parquet")
-    score_file(model, tmp_path / "in.parquet", tmp_path / "out.csv")
+    score_file(payments_model, tmp_path / "in.parquet", tmp_path / "out.csv")
     out = read_table(tmp_path / "out.csv")
     assert out.column("row").to_pylist() == list(range(1, len(table) + 1))
     score_file(
-        model,
+        payments_model,
         tmp_path / "in.parquet",
         tmp_path / "out.csv",
         choice=OutputChoice(keep=["shop", "amount"]),
@@ -216,11 +197,14 @@ def test_keep_and_row_numbers(tmp_path, model, payments):
     assert read_table(tmp_path / "out.csv").column_names[:3] == ["row", "shop", "amount"]
     with pytest.raises(InputError, match="no column 'nope' to keep"):
         score_file(
-            model, tmp_path / "in.parquet", tmp_path / "out.csv", choice=OutputChoice(keep=["nope"])
+            payments_model,
+            tmp_path / "in.parquet",
+            tmp_path / "out.csv",
+            choice=OutputChoice(keep=["nope"]),
         )
 
 
-def test_an_error_on_the_way_leaves_the_former_file(tmp_path, model, payments):
+def test_an_error_on_the_way_leaves_the_former_file(tmp_path, payments_model, payments):
     amounts = payments.column("amount").to_pylist()
     amounts[-1] = float("inf")
     pa.parquet.write_table(
@@ -229,7 +213,7 @@ def test_an_error_on_the_way_leaves_the_former_file(tmp_path, model, payments):
     target = tmp_path / "out.csv"
     target.write_text("former")
     with pytest.raises(InputError, match=r"infinite value \(row 400\)"):
-        score_file(model, tmp_path / "in.parquet", target)
+        score_file(payments_model, tmp_path / "in.parquet", target)
     assert target.read_text() == "former"
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -250,25 +234,15 @@ def test_a_summary_goes_on_over_several_tables(scored, tmp_path):
     assert len(many.new_categories["w"]) == 100
 
 
-class Ranker:
-    threshold_, basis_, coef_ = 0.0, IdentityBasis.from_parts(1), np.ones(1)
-
-
-@pytest.fixture
-def model_io_readers():
-    table = pa.table({"x": [1.0, 2.0, 4.0, 9.0]})
-    encoder = TableEncoder().fit(table)
-    return TableModel.from_fitted(encoder, Ranker(), encoder.transform(table), {"ids": ["i"]})
-
-
-def test_kept_columns_have_the_type_they_had(model_io_readers, file, tmp_path):
+def test_kept_columns_have_the_type_they_had(file, tmp_path):
     """Of JSON lines the type that holds the values of all rows."""
+    model = model_of(pa.table({"x": [1.0, 2.0, 4.0, 9.0]}), {"ids": ["i"]})
     pa.parquet.write_table(pa.table({"i": [7, 8], "x": [1.0, 2.0]}), tmp_path / "in.parquet")
     mixed = file('{"i": 7, "x": 1}\n{"i": "b", "x": 2}\n', "mixed.jsonl")
     whole = file('{"i": 7, "x": 1}\n{"i": 8, "x": 2}\n', "whole.jsonl")
     expected = {tmp_path / "in.parquet": [7, 8], mixed: ["7", "b"], whole: [7, 8]}
     for path, ids in expected.items():
-        score_file(model_io_readers, path, tmp_path / "out.parquet")
+        score_file(model, path, tmp_path / "out.parquet")
         assert read_table(tmp_path / "out.parquet").column("i").to_pylist() == ids
 
 
@@ -276,19 +250,6 @@ RNG = np.random.default_rng(12)
 
 
 N = 90
-
-
-class Ranker_io_scoring:
-    threshold_ = 0.5
-
-    def __init__(self, width):
-        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.arange(1.0, width + 1)
-
-
-def model_of(table, card=None):
-    encoder = TableEncoder().fit(table)
-    X = encoder.transform(table)
-    return TableModel.from_fitted(encoder, Ranker_io_scoring(X.shape[1]), X, card)
 
 
 @pytest.fixture
@@ -311,3 +272,60 @@ def test_the_table_itself_is_no_output(table, tmp_path):
         score_file(model_of(table), tmp_path / "t.parquet", tmp_path / "t.parquet")
     with pytest.raises(InputError, match="Scores cannot be written"):
         score_file(model_of(table), tmp_path / "t.parquet", tmp_path / "t.xlsx")
+
+
+class Parted:
+    """A table in parts, as files have it: record batches, each with its name."""
+
+    name = "rows of mine"
+
+    def __init__(self, table, rows):
+        self.table, self.rows, self.schema = table, rows, table.schema
+
+    def select(self, columns):
+        return Parted(self.table.select(columns), self.rows)
+
+    def batches(self):
+        first = 0
+        for k, part in enumerate(self.table.to_batches(max_chunksize=self.rows)):
+            yield Batch(part, f"part {k}", first)
+            first += part.num_rows
+
+
+def test_a_source_is_scored_as_the_table(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pa.table({"a": rng.normal(size=50), "b": rng.normal(size=50), "i": np.arange(50) * 3})
+    features = table.select(["a", "b"])
+    model = model_of(features, {"ids": ["i"], "label": None})
+    summary = score_file(model, Parted(table, 7), tmp_path / "out.csv")
+    found = read_table(tmp_path / "out.csv")
+    assert found.column_names == ["i", "score", "percentile"]
+    np.testing.assert_allclose(found.column("score").to_numpy(), model.score(features))
+    assert found.column("i").to_pylist() == (np.arange(50) * 3).tolist()
+    assert (summary.n_rows, summary.kept) == (50, ("i",))
+    words = pa.table({"a": ["1"] * 9 + ["oops"], "b": [1.0] * 10, "i": np.arange(10)})
+    with pytest.raises(InputError, match=r"'part 2': Column 'a'.*'oops' in row 10\)"):
+        score_file(model, Parted(words, 4), tmp_path / "o.csv")
+    with pytest.raises(InputError, match="'rows of mine' has a header but no rows"):
+        score_file(model, Parted(table.slice(0, 0), 4), tmp_path / "o.csv")
+
+
+def test_a_model_of_a_table_does_not_score_a_matrix(tmp_path):
+    table = pa.table({"a": RNG.normal(size=90), "b": RNG.integers(0, 9, 90)})
+    path = tmp_path / "t.libsvm"
+    path.write_text("1 1:1\n0 2:1\n")
+    with pytest.raises(InputError, match="fitted on a table with named columns"):
+        score_file(model_of(table), path, tmp_path / "out.csv")
+    X = sparse.csr_matrix([[1.0, 0], [0, 1.0], [3.0, 2.0]])
+    thin = model_of(X)
+    score_file(thin, path, tmp_path / "out.csv")
+    scores = read_table(tmp_path / "out.csv").column("score").to_numpy()
+    np.testing.assert_allclose(scores, thin.score(sparse.csr_matrix([[1.0, 0], [0, 1.0]])))
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="fitted on a LIBSVM file"):
+        score_file(thin, tmp_path / "t.parquet", tmp_path / "out.csv")
+    ((reason,),) = thin.reasons(thin.encoder.transform(X[[2]]), 1)
+    assert reason.column == "feature 2"  # 2 * 1 against 1 * 1
+    assert reason.effect == pytest.approx(2.0)
+    ((only,),) = thin.reasons(thin.encoder.transform(X[[2]]), 1, ["feature 1"])
+    assert only.column == "feature 1"
