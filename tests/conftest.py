@@ -125,3 +125,24 @@ def file(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """t.csv of 60 rows, whose ids a spreadsheet would run, and everything that ``fit`` makes of it.
+
+    Not to be written to.
+    """
+    import pandas as pd
+
+    folder: Path = tmp_path_factory.mktemp("fitted")
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=60), rng.normal(size=60)
+    labels = pd.array([k % 2 if k < 20 else None for k in range(60)], "Int8")
+    a[1:20:2] += 1
+    table = pd.DataFrame({"id": [f"={k}" for k in range(60)], "a": a, "b": b, "y": labels})
+    table.to_csv(folder / "t.csv", index=False)
+    options = ("--id", "id", "--prior", 0.4, "--centers", 5, "--folds", 2, "--jobs", 1)
+    result = run_tool("fit", folder / "t.csv", "-l", "y", *options)
+    assert result.exit_code == 0, result.output
+    return folder

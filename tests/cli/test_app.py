@@ -540,28 +540,6 @@ def test_wrong_options_get_a_sentence(command, message, capsys):
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and forks of POSIX")
 
-QUICK_outputs = ["--centers", "5", "--folds", "2", "--jobs", "1"]
-
-
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fitted")
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=60)
-    labels = np.where(np.arange(60) < 20, (np.arange(60) % 2).astype(float), np.nan)
-    a[labels == 1] += 1
-    table = pa.table({"id": [f"={i}" for i in range(60)], "a": a, "b": rng.normal(size=60)})
-    label = pa.array(labels, from_pandas=True).cast(pa.int8())
-    pa.csv.write_csv(table.append_column("y", label), folder / "t.csv")
-    result = run("fit", folder / "t.csv", "-l", "y", "--id", "id", "--prior", "0.4", *QUICK_outputs)
-    assert result.exit_code == 0, result.output
-    return folder
-
-
-def copy(fitted, tmp_path, *names):
-    for name in names:
-        (tmp_path / name).write_bytes((fitted / name).read_bytes())
-
 
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -577,7 +555,7 @@ def copy(fitted, tmp_path, *names):
     ],
 )
 def test_fit_replaces_nothing_but_its_own(fitted, tmp_path, monkeypatch, options, message):
-    copy(fitted, tmp_path, "t.csv")
+    shutil.copy(fitted / "t.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     Path("link.csv").symlink_to("t.csv")
@@ -585,26 +563,26 @@ def test_fit_replaces_nothing_but_its_own(fitted, tmp_path, monkeypatch, options
     Path("dangling.html").symlink_to("m.pnuauc")
     Path("notes.html").write_text("<!doctype html><p>mine")
     before = {p.name: p.read_bytes() for p in Path().iterdir() if p.is_file()}
-    result = run("fit", "t.csv", "-l", "y", *options, *QUICK_outputs)
+    result = run("fit", "t.csv", "-l", "y", *options, *QUICK)
     assert result.exit_code == 2
     assert re.search(message, result.stderr), result.stderr
     assert {p.name: p.read_bytes() for p in Path().iterdir() if p.is_file()} == before
 
 
 def test_a_users_json_beside_the_table_is_kept(fitted, tmp_path, monkeypatch):
-    copy(fitted, tmp_path, "t.csv")
+    shutil.copy(fitted / "t.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
     Path("t.json").write_text('{"sales": 1}')
-    result = run("fit", "t.csv", "-l", "y", "--prior", "0.4", *QUICK_outputs)
+    result = run("fit", "t.csv", "-l", "y", "--prior", "0.4", *QUICK)
     assert result.exit_code == 2
     assert "'t.json' already exists" in result.stderr
     assert Path("t.json").read_text() == '{"sales": 1}'
     assert not Path("t.pnuauc").exists()
-    result = run("fit", "t.csv", "-l", "y", "--prior", "0.4", *QUICK_outputs, "--overwrite")
+    result = run("fit", "t.csv", "-l", "y", "--prior", "0.4", *QUICK, "--overwrite")
     assert result.exit_code == 0, result.output
     assert "pnuauc" in json.loads(Path("t.json").read_text())
     # and from now on it is ours
-    assert run("fit", "t.csv", "-l", "y", "--prior", "0.4", *QUICK_outputs).exit_code == 0
+    assert run("fit", "t.csv", "-l", "y", "--prior", "0.4", *QUICK).exit_code == 0
 
 
 def test_scores_for_a_spreadsheet(fitted, tmp_path):
@@ -622,9 +600,7 @@ def test_scores_for_a_spreadsheet(fitted, tmp_path):
 def test_names_cannot_steer_terminal_or_page(fitted, tmp_path):
     evil = "t\x1b[2J\u202e\x9b.csv"
     (tmp_path / evil).write_bytes((fitted / "t.csv").read_bytes())
-    result = run(
-        "fit", tmp_path / evil, "-l", "y", "--prior", "0.4", "-o", tmp_path / "m", *QUICK_outputs
-    )
+    result = run("fit", tmp_path / evil, "-l", "y", "--prior", "0.4", "-o", tmp_path / "m", *QUICK)
     assert result.exit_code == 0, result.output
     page = (tmp_path / "m.html").read_text()
     for text in (result.output, page):

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -279,21 +278,6 @@ def test_only_regular_files_are_replaced(tmp_path, monkeypatch):
 QUICK = ["--centers", "5", "--folds", "2", "--jobs", "1"]
 
 
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fitted")
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=60)
-    labels = np.where(np.arange(60) < 20, (np.arange(60) % 2).astype(float), np.nan)
-    a[labels == 1] += 1
-    table = pa.table({"id": [f"={i}" for i in range(60)], "a": a, "b": rng.normal(size=60)})
-    label = pa.array(labels, from_pandas=True).cast(pa.int8())
-    pa.csv.write_csv(table.append_column("y", label), folder / "t.csv")
-    result = run("fit", folder / "t.csv", "-l", "y", "--id", "id", "--prior", "0.4", *QUICK)
-    assert result.exit_code == 0, result.output
-    return folder
-
-
 @posix
 def test_a_table_whose_name_is_no_text_is_fitted(fitted, tmp_path):
     path = tmp_path / os.fsdecode(b"b\xffad.csv")
@@ -317,7 +301,13 @@ def test_scores_are_known_as_ours(fitted, tmp_path, ending):
 
 def test_scores_with_chosen_columns_could_be_anybodys(fitted, tmp_path):
     """A user's own file may have a column of that name: it is replaced when that is asked for."""
-    command = ["score", fitted / "t.pnuauc", fitted / "t.csv", "-o", tmp_path / "s.csv"]
+    command = [
+        "score",
+        fitted / "t.pnuauc",
+        fitted / "t.csv",
+        "-o",
+        tmp_path / "s.csv",
+    ]
     command += ["--columns", "id,score"]
     assert run(*command).exit_code == 0
     refused = run(*command)
