@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from scipy.stats import beta, norm
 
 from pnuauc.prior import TRAINING_BOUNDS, ClassPrior, read_prior
@@ -134,14 +133,25 @@ def test_everything_that_can_be_a_prior() -> None:
         assert prior.std_error == pytest.approx(0.1 / norm.ppf(0.95))
         assert (prior.low, prior.high, prior.level) == (0.1, 0.3, 0.9)
     assert read_prior(prior) is prior
-    foreign = read_prior(SimpleNamespace(prior_=0.3, std_error_=0.05))
-    assert foreign.interval == pytest.approx(norm.ppf([0.025, 0.975], 0.3, 0.05))
-    assert not foreign.is_given
-    between = read_prior(SimpleNamespace(prior_=0.3, interval_=(0.1, 0.6)), 0.9)
-    assert between.std_error == pytest.approx(0.25 / norm.ppf(0.95))
-    assert between.interval == (0.1, 0.6)
-    bare = read_prior(SimpleNamespace(prior_=0.3))
-    assert (bare.std_error, bare.low, bare.high) == (0, 0.3, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "interval"),
+    [
+        ({}, 0.0, (0.3, 0.3)),
+        ({"std_error_": -1.0}, 0.0, (0.3, 0.3)),
+        ({"std_error_": 0.05}, 0.05, norm.ppf([0.025, 0.975], 0.3, 0.05)),
+        ({"std_error_": 0.2}, 0.2, (0.0, norm.ppf(0.975, 0.3, 0.2))),
+        ({"prior_": 0.9, "std_error_": 0.2}, 0.2, (norm.ppf(0.025, 0.9, 0.2), 1.0)),
+        ({"interval_": (0.1, 0.6)}, 0.25 / norm.ppf(0.975), (0.1, 0.6)),
+        ({"std_error_": 0.02, "interval_": (0.1, 0.6)}, 0.02, (0.1, 0.6)),
+    ],
+)
+def test_estimators_of_others_with_an_error_and_an_interval(said, error, interval):
+    prior = read_prior(SimpleNamespace(**{"prior_": 0.3} | said))
+    assert prior.std_error == pytest.approx(error)
+    assert prior.interval == pytest.approx(interval)
+    assert not prior.is_given
 
 
 @pytest.mark.parametrize(
@@ -158,13 +168,3 @@ def test_a_given_prior_that_is_no_share_is_refused(prior):
     """Such as one in percent: moved to the end it would be read as 1."""
     with pytest.raises(ValueError, match=r"prior .* got"):
         ClassPrior(*prior)
-
-
-def test_estimators_of_others_with_an_error_and_an_interval():
-    both = read_prior(SimpleNamespace(prior_=0.3, std_error_=0.02, interval_=(0.1, 0.6)))
-    assert (both.std_error, both.interval, both.level) == (0.02, (0.1, 0.6), 0.95)
-    wide = read_prior(SimpleNamespace(prior_=0.1, std_error_=0.2), 0.9)
-    assert wide.interval == pytest.approx((0.0, 0.1 + stats.norm.ppf(0.95) * 0.2))
-    high = read_prior(SimpleNamespace(prior_=0.9, std_error_=0.2), 0.9)
-    assert high.interval == pytest.approx((0.9 - stats.norm.ppf(0.95) * 0.2, 1.0))
-    assert read_prior(SimpleNamespace(prior_=0.3, std_error_=-1.0)).std_error == 0.0
