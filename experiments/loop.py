@@ -49,7 +49,7 @@ from experiments.kinds import Kind, together
 from experiments.rankers import data_of
 from experiments.summary import finished, markdown_table
 from pnuauc.evaluation.posterior import place_scores
-from pnuauc.review import Audit, Draw, PoolRanker, Ranking, draw_batch, explore_share, outlook
+from pnuauc.review import Audit, PoolRanker, Ranking, draw_batch, explore_share, outlook
 from pnuauc.study import ColumnRoles
 
 __all__ = ["LOOP", "PROVEN"]
@@ -323,7 +323,7 @@ def simulate(
         found += int(by_score.sum())
         left = len(pool) - len(by_score)
         for positive in y[rows[random]]:
-            audit.update(Draw(left, found, bool(positive)))
+            audit.update(left, found, bool(positive))
             left -= 1
             found += int(positive)
         pool = np.setdiff1d(pool, rows, assume_unique=True)

@@ -213,25 +213,6 @@ def test_negatives_and_unlabeled_mirror_positives_and_unlabeled(name: str) -> No
     assert n.interval_ == pytest.approx((1 - p.interval_[1], 1 - p.interval_[0]), abs=0.04)
 
 
-FLAT = Beta(1, 1)
-
-
-def scores(prior, shift, seed, n_p=100, n_n=0, n_u=1000, spread=1.0, n_hidden=None):
-    """P ~ N(0, 1); N ~ N(-shift, spread^2): a binormal ROC curve, as the model has it."""
-    rng = np.random.default_rng(seed)
-    positive = rng.uniform(size=n_u) < prior
-    if n_hidden is not None:
-        positive = np.arange(n_u) < n_hidden
-    negative = rng.normal(-shift, spread, size=n_u + n_n)
-    u = np.where(positive, rng.standard_normal(n_u), negative[:n_u])
-    return rng.standard_normal(n_p), negative[n_u:], u
-
-
-def model(**parameters):
-    shared = {"unlabeled_label": -1, "random_state": 0, "on_unidentified": "ignore"}
-    return PlacementPrior(**(shared | parameters))
-
-
 def test_beliefs_are_read_or_refused() -> None:
     read = read_belief((0.1, 0.3))
     assert read.mean == pytest.approx(0.2)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-import pnuauc
-import pnuauc.metrics
 from pnuauc.datasets import GENERATORS, make_twonorm, sample_pnu
 from pnuauc.labels import read_roles
 from pnuauc.priors import PlacementPrior
@@ -41,35 +36,6 @@ def test_a_given_estimator_is_cloned_and_foreign_ones_see_numbers(base) -> None:
     again, nothing = resolve_prior(fitted, s.X, roles_of(s))
     assert again == prior
     assert nothing is None
-
-
-def with_a_prior() -> dict[str, Any]:
-    """Everything importable from ``pnuauc`` or ``pnuauc.metrics`` whose prior may be left out."""
-    found = {}
-    for module in (pnuauc, pnuauc.metrics):
-        for name in module.__all__:
-            thing = getattr(module, name)
-            works = inspect.isfunction(thing) or hasattr(thing, "fit")
-            given = inspect.signature(thing).parameters.get("prior") if works else None
-            if given is not None and given.default is None:
-                found[name] = thing
-    return found
-
-
-SCORES = [3.0, 1.0, 2.0, 0.0, 1.5, 0.5]
-
-
-FROM_SCORES = {
-    "auc_estimate": lambda f: f([1, 0, None, None, 1, 0], SCORES, prior="auto"),
-    "auc_from_counts": lambda f: f(None, prior="auto"),
-    "compare_auc": lambda f: f([1, 0, None, None, 1, 0], SCORES, SCORES[::-1], prior="auto"),
-    "make_auc_scorer": lambda f: f(prior="auto"),
-    "roc_curve_estimate": lambda f: f([1, 0, None, None, 1, 0], SCORES, prior="auto"),
-    "threshold_estimate": lambda f: f([1, 0, None, None, 1, 0], SCORES, prior="auto"),
-}
-
-
-FROM_TABLES = {"fit_table", "evaluate_table"}
 
 
 def model(**parameters):

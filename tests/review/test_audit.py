@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from pnuauc.review import Audit, Draw
+from pnuauc.review import Audit
 
 
 def positives_bound(n_rows, draws, alpha=0.05):
     audit = Audit(n_rows, alpha)
     for draw in draws:
-        audit.update(draw)
+        audit.update(*draw)
     return audit.upper
 
 
@@ -26,7 +26,7 @@ def chance_of_error(n_rows, n_positive, alpha):
         total = 0.0
         for positive, weight in ((True, rate), (False, 1.0 - rate)):
             if weight > 0:
-                draw = Draw(left, hits, positive)
+                draw = (left, hits, positive)
                 total += weight * walk([*draws, draw], left - 1, hits + positive)
         return total
 
@@ -58,7 +58,7 @@ def test_rows_picked_by_score_change_nothing_about_it(order):
             return 0.0
         total = 0.0
         for i in rest:
-            draw = Draw(len(rest), found, bool(y[i]))
+            draw = (len(rest), found, bool(y[i]))
             total += walk([j for j in rest if j != i], found + y[i], [*draws, draw]) / len(rest)
         return total
 
@@ -68,7 +68,7 @@ def test_rows_picked_by_score_change_nothing_about_it(order):
 @pytest.mark.parametrize("k", [20, 60, 150])
 def test_no_hit_never_says_more_than_the_hypergeometric_law_and_not_much_less(k):
     n, alpha = 200, 0.05
-    bound = positives_bound(n, [Draw(n - t, 0, False) for t in range(k)], alpha)
+    bound = positives_bound(n, [(n - t, 0, False) for t in range(k)], alpha)
     exact = max(m for m in range(n + 1) if hypergeom.pmf(0, n, m, k) > alpha)
     assert exact <= bound <= 1.6 * exact + 2
 
@@ -78,7 +78,7 @@ def test_the_bound_never_rises_and_never_falls_below_what_was_found():
     y = rng.permutation(np.arange(300) < 30)
     audit, bounds, found = Audit(300), [], 0
     for t in range(300):
-        audit.update(Draw(300 - t, found, bool(y[t])))
+        audit.update(300 - t, found, bool(y[t]))
         found += y[t]
         bounds.append(audit.upper)
         assert audit.upper >= found
@@ -88,8 +88,8 @@ def test_the_bound_never_rises_and_never_falls_below_what_was_found():
 def test_a_bound_that_was_wrong_gives_way_to_what_is_found():
     audit = Audit(100, alpha=0.9)
     for t in range(40):
-        audit.update(Draw(100 - t, 0, False))
+        audit.update(100 - t, 0, False)
     low = audit.upper
     for hits in range(40):  # the rest is positive after all
-        audit.update(Draw(60 - hits, hits, True))
+        audit.update(60 - hits, hits, True)
     assert low < 40 <= audit.upper

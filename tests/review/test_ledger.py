@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from pnuauc.exceptions import InputError
-from pnuauc.review import Draw, Drawn, Ledger
+from pnuauc.review import Drawn, Ledger
 
 
 def batch(*names, explore=1):
@@ -75,15 +75,15 @@ def test_draws_count_rows_by_score_first_and_undecided_ones_as_positive(tmp_path
     ledger.add_decisions({"r0": "positive", "r1": "negative", "r2": "unsure", "r3": "negative"})
     (only,) = ledger.rounds(pool)
     assert (only.n_left, only.found, only.undecided) == (5, 2, 1)
-    assert only.draws == [Draw(7, 2, True), Draw(6, 3, False)]
+    assert only.draws == [(7, 2, True), (6, 3, False)]
     ledger.add_batch(batch("r4", "r5"))
     ledger.add_decisions({"r5": "positive"})
     assert len(list(ledger.rounds(pool))) == 1  # the second batch is not complete
     ledger.add_decisions({"r4": "skip", "r2": "negative"})
     first, second = ledger.rounds(pool)
-    assert first.draws == [Draw(7, 2, False), Draw(6, 2, False)]
+    assert first.draws == [(7, 2, False), (6, 2, False)]
     assert (second.n_left, second.found, second.undecided) == (3, 3, 1)
-    assert second.draws == [Draw(4, 3, True)]
+    assert second.draws == [(4, 3, True)]
 
 
 def test_table_has_every_row_once(tmp_path):

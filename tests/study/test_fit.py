@@ -16,8 +16,8 @@ from pnuauc.study import (
     fit_study,
     make_payments,
 )
-from pnuauc.study.review import top_rows
 from pnuauc.study.rows import StudyRows
+from pnuauc.study.top import top_rows
 
 
 def stacked(times, seed=0, n=110):
@@ -67,7 +67,6 @@ def test_percentiles_are_places_among_the_unlabelled_rows():
         place = line["row"] - 1
         assert y[place] is None
         assert line["score"] == pytest.approx(scores[place])
-        assert line["x"] == pytest.approx(x[place])
         below = 100 * np.mean(scores[~labelled] < scores[place])
         assert line["percentile"] == pytest.approx(below, abs=1.1)  # 100 rows
     assert max(row[header.index("percentile")] for row in rows) > 99

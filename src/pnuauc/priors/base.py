@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from pnuauc._utils.arrays import check_range, read_rows, rows_differ
 from pnuauc._utils.extras import warn
 from pnuauc.core.rows import group_numbers
-from pnuauc.exceptions import PnuaucWarning, PriorNotIdentifiedError
+from pnuauc.exceptions import InputError, PnuaucWarning, PriorNotIdentifiedError
 from pnuauc.labels import Roles, read_roles
 from pnuauc.prior import ClassPrior
 from pnuauc.tuning import POSTERIOR
@@ -272,7 +272,7 @@ class Beta:
 
     def __post_init__(self) -> None:
         if not (self.a > 0 and self.b > 0 and np.isfinite(self.a + self.b)):
-            raise ValueError(f"{_EXPECTED}: a and b are positive numbers, got {self}.")
+            raise InputError(f"{_EXPECTED}: a and b are positive numbers, got {self}.")
 
     @property
     def mean(self) -> float:
@@ -297,13 +297,13 @@ def read_belief(belief: Any) -> Beta:
     try:
         low, high = (float(end) for end in belief)
     except (TypeError, ValueError):
-        raise ValueError(f"{_EXPECTED}, got {belief!r}.") from None
+        raise InputError(f"{_EXPECTED}, got {belief!r}.") from None
     if not 0 <= low < high <= 1:
-        raise ValueError(f"{_EXPECTED}: 0 <= low < high <= 1, got {belief!r}.")
+        raise InputError(f"{_EXPECTED}: 0 <= low < high <= 1, got {belief!r}.")
     mean, deviation = (low + high) / 2, (high - low) / (2 * float(ndtri(0.975)))
     rows = mean * (1 - mean) / deviation**2 - 1 if deviation**2 > 0 else np.inf
     if not 0 < rows < _MOST_ROWS:
-        raise ValueError(
+        raise InputError(
             f"belief ({low!r}, {high!r}) is too narrow to compute with; give a wider interval, or "
             "the prior itself."
         )

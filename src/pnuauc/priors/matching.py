@@ -22,7 +22,7 @@ from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.priors.base import BasePrior, Estimate, take
 
-__all__ = ["PenalizedL1Prior", "matching_coefficients"]
+__all__ = ["PenalizedL1Prior"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -177,21 +177,11 @@ class PenalizedL1Prior(BasePrior):
         value_p, value_u = np.empty((len(p), len(shares))), np.empty((len(u), len(shares)))
         for fold in range(fold_p.max() + 1):
             out_p, out_u = fold_p == fold, fold_u == fold
-            coef = matching_coefficients(p[~out_p].mean(axis=0), u[~out_u], shares, alpha)
+            beta = p[~out_p].mean(axis=0)[:, None] * shares - u[~out_u].mean(axis=0)[:, None]
+            coef = np.maximum(beta, 0) / alpha  # argmax of D(t) for every t, shape (b, n_t)
             value_p[out_p] = (p[out_p] @ coef - 1) * shares
             value_u[out_u] = u[out_u] @ coef - 1
         return value_p, value_u
-
-
-def matching_coefficients(
-    mean_p: Floats, features_u: Floats, shares: Floats, alpha: float
-) -> Floats:
-    """argmax of D(t) for every t: max(0, beta(t)) / alpha, shape (b, n_t).
-
-    mean_p : (b,), mean_P phi; features_u : (n_U, b); shares : (n_t,)
-    """
-    beta = mean_p[:, None] * shares - features_u.mean(axis=0)[:, None]
-    return np.asarray(np.maximum(beta, 0) / alpha)
 
 
 def _resampled_mean(values: Floats, rng: np.random.RandomState) -> Floats:

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -19,13 +19,12 @@ from pnuauc.report import charts, words
 if TYPE_CHECKING:
     from pnuauc.study.findings import Findings, TopRows
 
-__all__ = ["review_columns", "review_csv", "safe_cell", "to_html"]
+__all__ = ["csv_text", "fill_template", "review_columns", "review_csv", "to_html"]
 
 
 def review_columns(top: TopRows) -> dict[str, list[Any]]:
     """The rows to review as columns: row number, ids, score, chances, reason, all that is known."""
-    names = ["row", *top.ids, "score", "percentile"]
-    out = {name: [line[j] for line in top.rows] for j, name in enumerate(names)}
+    out = {name: [line[j] for line in top.rows] for j, name in enumerate(top.header)}
     out |= {name: getattr(top, name) for name in CHANCE_COLUMNS if getattr(top, name)}
     out["reason"] = list(top.reasons)
     for j, name in enumerate(top.columns):
@@ -34,23 +33,23 @@ def review_columns(top: TopRows) -> dict[str, list[Any]]:
 
 
 def review_csv(top: TopRows, run: str = "") -> str:
-    """:func:`review_columns` and the run id as CSV.
-
-    A cell that a spreadsheet would take for a formula gets an apostrophe in front.
-    """
+    """:func:`review_columns` and the run id as CSV."""
     columns = review_columns(top)
     if run:
         columns[RUN_COLUMN] = [run] * len(top.rows)
+    return csv_text((columns, *zip(*columns.values(), strict=True)))
+
+
+def csv_text(lines: Iterable[Iterable[Any]]) -> str:
+    """CSV; a cell that a spreadsheet would take for a formula gets an apostrophe in front."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for line in (columns, *zip(*columns.values(), strict=True)):
-        writer.writerow([safe_cell(cell) if isinstance(cell, str) else cell for cell in line])
+    csv.writer(out, lineterminator="\n").writerows(map(_safe, line) for line in lines)
     return out.getvalue()
 
 
-def safe_cell(cell: str) -> str:
+def _safe(cell: Any) -> Any:
     """Text that begins like a formula is made text for good; negative numbers stay numbers."""
-    if cell[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+    if isinstance(cell, str) and cell[:1] in {"=", "+", "-", "@", "\t", "\r"}:
         try:
             float(cell)
         except ValueError:
@@ -60,21 +59,10 @@ def safe_cell(cell: str) -> str:
 
 def to_html(found: Findings) -> str:
     """The report as HTML: no scripts, nothing fetched, light and dark."""
-    jinja2 = need("jinja2")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pnuauc.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["marked"] = _marked
-    environment.filters["filename"] = lambda path: PurePath(path).name
-    environment.filters["link"] = lambda path: quote(os.fsencode(PurePath(path).name))
     effect = found.unlabeled_effect
-    template = environment.get_template("report.html.j2")
     return visible(
-        template.render(
+        fill_template(
+            "report.html.j2",
             f=found,
             headline=words.headline(found),
             steps=words.next_steps(found),
@@ -85,6 +73,23 @@ def to_html(found: Findings) -> str:
             charts=charts.all_charts(found),
         )
     )
+
+
+def fill_template(template: str, **values: Any) -> str:
+    """One self-contained HTML file from a template of this package; text is never markup."""
+    jinja2 = need("jinja2")
+    rooms = [jinja2.PackageLoader(f"pnuauc.{room}", "templates") for room in ("report", "review")]
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader(rooms),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["marked"] = _marked
+    environment.filters["filename"] = lambda path: PurePath(path).name
+    environment.filters["link"] = lambda path: quote(os.fsencode(PurePath(path).name))
+    return str(environment.get_template(template).render(values))
 
 
 def _marked(text: str, named: Sequence[str]) -> Any:

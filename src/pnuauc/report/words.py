@@ -252,7 +252,7 @@ def effect_words(effect: Effect) -> str:
 
 
 def _model(chosen: Selection) -> str:
-    if chosen.model in {"auto", "estimator"}:
+    if chosen.model == "auto":
         return chosen.message
     centers = f" of {chosen.n_centers} centers" if chosen.n_centers else ""
     return (

@@ -1,6 +1,6 @@
 """The working loop: review, label, know when to stop."""
 
-from pnuauc.review.audit import Audit, Draw
+from pnuauc.review.audit import Audit
 from pnuauc.review.expected import Outlook, outlook
 from pnuauc.review.ledger import DECISIONS, Drawn, Ledger, check_decisions
 from pnuauc.review.monitor import Drift, Monitoring, monitor_table, monitoring_page
@@ -11,7 +11,6 @@ __all__ = [
     "DECISIONS",
     "Audit",
     "Batch",
-    "Draw",
     "Drawn",
     "Drift",
     "Ledger",

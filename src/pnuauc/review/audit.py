@@ -19,22 +19,12 @@ draws and never validity. With c = 0 and no hit, 1 / K is the hypergeometric pro
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-__all__ = ["Audit", "Draw"]
+__all__ = ["Audit"]
 
 #: Totals that the bettor believes in, geometric between 1 and the size of the pool, beside 0.
 _N_TOTALS = 65
-
-
-class Draw(NamedTuple):
-    """One random draw: rows left and positives found just before it, and what it was."""
-
-    n_left: int
-    found: int
-    positive: bool
 
 
 class Audit:
@@ -58,9 +48,8 @@ class Audit:
         """Largest number of positives in the pool that is not rejected."""
         return int(self._alive[-1])
 
-    def update(self, draw: Draw) -> None:
-        """Take in one draw; the bets on it use what was known before."""
-        n_left, found, positive = draw
+    def update(self, n_left: int, found: int, positive: bool) -> None:
+        """Take in one draw: rows left and positives found just before it, and what it was."""
         hidden = np.clip(self._totals - found, 0.0, n_left)
         weight = np.exp(self._belief - self._belief.max())
         expected = float(weight @ hidden / weight.sum())

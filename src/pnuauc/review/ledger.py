@@ -20,7 +20,6 @@ from pnuauc._utils.show import few
 from pnuauc.exceptions import InputError
 from pnuauc.io.frames import as_table
 from pnuauc.io.readers import read_cells
-from pnuauc.review.audit import Draw
 
 __all__ = ["DECISIONS", "Drawn", "Ledger", "check_decisions", "id_text"]
 
@@ -46,12 +45,12 @@ class Drawn(NamedTuple):
 
 class Round(NamedTuple):
     """After a complete round: rows of the pool left, positives found, rows without a decision,
-    and the random draws."""
+    and what :meth:`pnuauc.review.Audit.update` is told of each random draw."""
 
     n_left: int
     found: int
     undecided: int
-    draws: list[Draw]
+    draws: list[tuple[int, int, bool]]
 
 
 class Ledger:
@@ -154,7 +153,7 @@ class Ledger:
             for name, by in (*by_hand, *drawn):
                 decision = self.decision(name)
                 if by == "explore":
-                    draws.append(Draw(left, size - left - refuted, decision != "negative"))
+                    draws.append((left, size - left - refuted, decision != "negative"))
                 left -= 1
                 found += decision == "positive"
                 refuted += decision == "negative"

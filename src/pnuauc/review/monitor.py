@@ -17,7 +17,7 @@ from pnuauc._utils.show import ShownAsTable, visible
 from pnuauc.evaluation import auc_estimate
 from pnuauc.io.frames import as_table
 from pnuauc.model.model import TableModel
-from pnuauc.review.page import fill_template
+from pnuauc.report.page import fill_template
 from pnuauc.study.rows import LabelCodes, read_labels
 
 __all__ = ["Drift", "Monitoring", "monitor_table", "monitoring_page"]

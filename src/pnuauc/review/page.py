@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,22 +9,12 @@ from typing import Any
 from pnuauc._utils.extras import need
 from pnuauc._utils.show import visible
 from pnuauc.model.model import cell_text
-from pnuauc.report.page import safe_cell
+from pnuauc.report.page import csv_text, fill_template
 
-__all__ = ["fill_template", "review_page", "review_sheet"]
+__all__ = ["review_page", "review_sheet"]
 
 #: Columns with a text cell longer than this are shown as text to read, not in the grid of values.
 _LONG = 60
-
-
-def fill_template(template: str, **values: Any) -> str:
-    """One self-contained HTML file from a template of this package; text is never markup."""
-    jinja2 = need("jinja2")
-    rooms = [jinja2.PackageLoader(f"pnuauc.{room}", "templates") for room in ("review", "report")]
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(rooms), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    return str(environment.get_template(template).render(values))
 
 
 def review_page(
@@ -76,15 +64,10 @@ def review_page(
 def review_sheet(
     id: str, ids: Sequence[str], decided: Sequence[str], cells: Any, reasons: Sequence[str]
 ) -> str:
-    """CSV with the ids, an empty column "decision" to fill in, and the columns of the rows.
-
-    A cell that a spreadsheet would take for a formula gets an apostrophe in front.
-    """
+    """CSV with the ids, an empty column "decision" to fill in, and the columns of the rows."""
     own = {id, "decision", "reason"}
     names = [name if name not in own else f"{name} (column)" for name in cells.column_names]
     lines = [[id, "decision", *names, "reason"]]
     for i, word, line, reason in zip(ids, decided, cells.to_pylist(), reasons, strict=True):
         lines.append([i, word, *map(cell_text, line.values()), reason])
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([safe_cell(c) for c in line] for line in lines)
-    return out.getvalue()
+    return csv_text(lines)

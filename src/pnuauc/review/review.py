@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 import secrets
@@ -18,20 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats
-from pnuauc._utils.show import ShownAsTable, dump_json, few
+from pnuauc._utils.show import ShownAsTable, dump_json
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.frames import as_table
 from pnuauc.io.readers import read_cells
 from pnuauc.io.write import atomic_file, write_text
 from pnuauc.model.files import load_model
+from pnuauc.report.page import csv_text
 from pnuauc.review.audit import Audit
 from pnuauc.review.expected import Outlook, outlook
 from pnuauc.review.ledger import Drawn, Ledger, check_decisions, id_text
 from pnuauc.review.page import review_page, review_sheet
 from pnuauc.review.rank import PoolRanker, Ranking, draw_batch, explore_share
 from pnuauc.study import ColumnRoles, LabelCodes
-from pnuauc.study.rows import read_labels
+from pnuauc.study.rows import need_column, read_labels
 
 __all__ = ["Batch", "Review", "RoundStatus", "Status"]
 
@@ -321,10 +320,7 @@ class Review:
         drop, categorical, group = tuple(s.drop), tuple(s.categorical), tuple(s.group)
         self._roles = ColumnRoles(s.label, ids, drop, categorical, codes, groups=group)
         for name in (*needed, *ids, *drop, *self._roles.grouping):
-            if name not in data.column_names:
-                raise InputError(
-                    f"There is no column '{name}'; the columns are {few(data.column_names, 10)}."
-                )
+            need_column(name, data.column_names)
         self.table = data
         self.ids = _row_ids(data, s.id)
         self._place = {name: k for k, name in enumerate(self.ids)}
@@ -473,9 +469,7 @@ class Review:
         return notes
 
     def _write_ledger(self) -> None:
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\n").writerows(self.ledger.table())
-        write_text(self.folder / "ledger.csv", out.getvalue())
+        write_text(self.folder / "ledger.csv", csv_text(self.ledger.table()))
 
     # The answer.
 
@@ -486,7 +480,7 @@ class Review:
         audit, rounds = Audit(len(pool), s.alpha), []
         for k, after in enumerate(ledger.rounds(pool), start=1):
             for draw in after.draws:
-                audit.update(draw)
+                audit.update(*draw)
             hidden = min(max(audit.upper - after.found, 0), after.n_left + after.undecided)
             read, recall = len(pool) - after.n_left, _recall(known + after.found, hidden)
             rounds.append(RoundStatus(k, read, after.found, hidden, recall))

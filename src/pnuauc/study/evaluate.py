@@ -33,7 +33,7 @@ from pnuauc.study.rows import (
     LabelCodes,
     collected,
     groups_of,
-    label_values,
+    need_column,
     read_source_labels,
 )
 
@@ -72,8 +72,8 @@ def evaluate_table(
     messages: list[str] = []
     with collected(messages):
         reader, roles = read_source_labels(source, label, codes or LabelCodes())
-        for name in (*names, *groups):  # says which columns there are, if this is not one
-            label_values(source.schema.empty_table(), name)
+        for name in (*names, *groups):
+            need_column(name, source.schema.names)
         _refuse_seen(source, reader, names)
         chosen = source.select(list(dict.fromkeys([label, *names, *groups])))
         # refuses the first bad cell

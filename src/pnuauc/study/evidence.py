@@ -246,8 +246,6 @@ def selection_findings(ranker: Any) -> Selection:
             for member, title in zip(ranker.members_, names, strict=True)
         ]
         return found
-    if not hasattr(ranker, "selection_"):
-        return Selection("estimator", type(ranker).__name__)
     found = Selection(ranker.selection, ranker.selection_.message)
     found.risk, found.loss, found.basis = ranker.risk_, str(ranker.loss), ranker.basis
     found.n_centers = getattr(ranker.basis_, "centers_", np.empty((0, 0))).shape[0]
@@ -261,34 +259,26 @@ def selection_findings(ranker: Any) -> Selection:
 
 def compare_findings(found: Findings, ranker: Any, setting: str) -> None:
     """What one would do instead, and what the unlabelled rows changed: paired differences."""
-    auc, foreign = found.auc, isinstance(ranker, AutoAUCClassifier) and ranker.scorer_.foreign
-    rivals = [] if auc is None else getattr(ranker, "rivals_", [])
-    found.rivals = [
-        Rival(_RIVALS[r.name], r.auc, auc.value, *_difference(r))
-        for r in rivals
-        if r.name in _RIVALS and auc is not None
-    ]
-    if setting == "PNU" and foreign:
-        found.unlabeled_effect = None  # they did what an estimator from elsewhere makes of them
-        return
-    message = found.selection.message
-    if setting != "PNU":
+    found.rivals, auc, effect = [], found.auc, Effect(found.selection.message, None)
+    found.unlabeled_effect = effect
+    if setting == "PN":
+        effect.message = "There are no unlabelled rows."
+    elif setting != "PNU":
         without = "negatives" if setting == "PU" else "positives"
-        message = (
+        effect.message = (
             f"There are no labelled {without}: without the unlabelled rows there would be no model."
-            if "U" in setting
-            else "There are no unlabelled rows."
         )
-    effect = found.unlabeled_effect = Effect(message, None)
-    for rival in rivals:
-        if setting == "PNU" and rival.name == "labeled_only" and auc is not None:
-            effect.difference, effect.low, effect.high, effect.p_value = _difference(rival)
+    elif isinstance(ranker, AutoAUCClassifier) and ranker.scorer_.foreign:
+        found.unlabeled_effect = None  # they did what an estimator from elsewhere makes of them
+    for rival in [] if auc is None else getattr(ranker, "rivals_", []):
+        assert auc is not None
+        value, _, low, high, p_value = rival.difference
+        if rival.name in _RIVALS:
+            said = _RIVALS[rival.name]
+            found.rivals.append(Rival(said, rival.auc, auc.value, value, low, high, p_value))
+        elif setting == "PNU":  # the model without unlabelled rows
+            effect.difference, effect.low, effect.high, effect.p_value = value, low, high, p_value
             effect.with_, effect.without = auc.value, rival.auc
-
-
-def _difference(rival: Any) -> tuple[float, float, float, float]:
-    d = rival.difference
-    return d.value, d.low, d.high, d.p_value
 
 
 # The share of positives among the unlabelled rows.
@@ -307,10 +297,7 @@ def check_belief(belief: Any, given: Any = None, method: str = "auto") -> None:
         raise InputError("A prior that is given is not estimated, so it takes no belief.")
     if method not in {"auto", "placement"}:
         raise InputError(f"The method {method!r} takes no belief; placement, the default, does.")
-    try:
-        read_belief(belief)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    read_belief(belief)
 
 
 def find_prior(

@@ -296,11 +296,11 @@ class Importance(Finding):
 class TopRows(Finding):
     """The unlabelled rows to look at next.
 
-    ``rows`` are number, ids, score, percentile and a few values (``header``); ``cells`` all values
-    of ``columns`` as text; ``reasons`` the columns that raise the score; ``marks`` words of texts.
+    ``rows`` are number, ids, score and percentile (``header``); ``cells`` the values of ``columns``
+    as text; ``reasons`` the columns that raise the score; ``marks`` words of texts.
     """
 
-    header: list[str] = field(default_factory=list)
+    header: list[str] = field(default_factory=lambda: ["row", "score", "percentile"])
     rows: list[list[Any]] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
@@ -328,7 +328,7 @@ class Findings(Finding):
     prior: PriorFinding | None = field(init=False, default=_UNSET)
     auc: AUCFinding | None = field(init=False, default=_UNSET)
     auc_reason: str | None = field(init=False, default=_UNSET)
-    auc_procedure: str = field(init=False, default=_UNSET)
+    folds: int = field(init=False, default=_UNSET)
     copies: dict[str, int] | None = field(init=False, default=_UNSET)
     groups: Groups | None = field(init=False, default=_UNSET)
     scores: dict[str, list[float]] | None = field(init=False, default=_UNSET)

@@ -27,7 +27,6 @@ from pnuauc.io.draw import table_keys
 from pnuauc.io.encode import TableEncoder, kernels_of
 from pnuauc.io.write import new_run_id
 from pnuauc.model.model import SeenRows, TableModel
-from pnuauc.study.everywhere import place_among_all
 from pnuauc.study.evidence import (
     Evidence,
     check_belief,
@@ -42,7 +41,6 @@ from pnuauc.study.findings import Findings, Groups, TableFacts
 from pnuauc.study.groups import suspect_groups
 from pnuauc.study.importance import importance_findings
 from pnuauc.study.leaks import find_leaks
-from pnuauc.study.review import top_rows
 from pnuauc.study.rows import (
     NO_GROUPS,
     SAMPLE_ROWS,
@@ -52,6 +50,7 @@ from pnuauc.study.rows import (
     study_rows,
 )
 from pnuauc.study.timed import timed_findings
+from pnuauc.study.top import place_among_all, top_rows
 
 __all__ = ["FIT_STAGES", "FitSettings", "Study", "fit_study"]
 
@@ -161,7 +160,7 @@ def fit_study(
         tick("choosing and fitting models", 0.0)
         fit.learn()
         tick("scoring all unlabelled rows", 0.0)
-        model, leaders = fit.placed()
+        model, highest = fit.placed()
         found = Findings(
             new_run_id(),
             __version__,
@@ -179,11 +178,8 @@ def fit_study(
             # no probabilities are stated
             fit.ranker.scorer_ = model.scorer = replace(fit.ranker.scorer_, posterior=None)
         important = [c.column for c in found.importance.columns] if found.importance else []
-        if leaders is None:
-            found.top = top_rows(model, fit.X, fit.rows, settings.top, important, scores=fit.scores)
-        else:
-            encoded = encoder.views_of(leaders.table, model.scorer.views)
-            found.top = top_rows(model, encoded, leaders, settings.top, important)
+        X = encoder.views_of(highest.table, model.scorer.views) if rows.origin else fit.X
+        found.top = top_rows(model, X, highest, settings.top, important, scores=fit.scores)
     found.leaks, found.warnings = leaks, [*leaks, *messages]
     found.seconds = round(time.perf_counter() - started, 1)
     card = {name: item for name, item in found.to_dict().items() if name not in _NOT_ON_CARD}
@@ -245,8 +241,8 @@ class _Fit:
                 ranker, self.X, rows.roles, self.settings, cv=self.folds, groups=rows.groups
             )
 
-    def placed(self) -> tuple[TableModel, StudyRows | None]:
-        """The model; of a draw the highest of all unlabelled rows.
+    def placed(self) -> tuple[TableModel, StudyRows]:
+        """The model, and the rows among which the highest are: of a draw all, wherever they are.
 
         As many unlabelled rows are above its threshold as are positive by the share that is stated.
         """
@@ -258,14 +254,15 @@ class _Fit:
         if self.scores is not None:
             self.scores = self.scores - ranker.threshold_
         model = TableModel.from_fitted(self.encoder, ranker, self.X[reference], scores=self.scores)
-        before, leaders = model.threshold, None
+        before, highest = model.threshold, rows
         prior = None if self.evidence is None else self.evidence.prior
         share = ranker.prior_ if prior is None else prior.value
         if rows.origin is not None:
             drawn = model.score_encoded(self.X[roles.unlabeled])
-            leaders = place_among_all(
+            highest = place_among_all(
                 model, rows.origin, drawn, share or 0.0, self.settings.top, self.ids, rows.counts
             )
+            self.scores = None
         elif share != ranker.prior_:
             places = np.linspace(0.0, 1.0, len(model.quantiles))
             step = float(np.interp(1.0 - share, places, model.quantiles))
@@ -273,7 +270,7 @@ class _Fit:
             model.quantiles = model.quantiles - step
         ranker.threshold_ += model.threshold - before
         ranker.intercept_ = -ranker.threshold_
-        return model, leaders
+        return model, highest
 
     def table_facts(self, name: str) -> TableFacts:
         """How the table was read."""
@@ -308,7 +305,7 @@ class _Fit:
         sizes = np.bincount(row_groups(self.kernels))
         found.copies = {"identical": int(sizes[sizes > 1].sum())}
         found.groups = _groups(evidence, rows)
-        found.auc_procedure = _procedure(found, evidence.held_out.n_folds)
+        found.folds = evidence.held_out.n_folds
         state_findings(found, evidence, rows.counts, settings.top, settings.level)
         if settings.comparisons:
             compare_findings(found, self.ranker, rows.counts.setting)
@@ -437,25 +434,6 @@ def _groups(evidence: Evidence, rows: StudyRows) -> Groups | None:
     held, own = evidence.held_out, evidence.held_out.labeled
     n_groups, n_all = len(np.unique(held.groups[own])), len(np.unique(rows.groups))
     return Groups(list(rows.grouping), n_groups, len(own), float(held.worth[own].sum()), n_all)
-
-
-def _procedure(found: Findings, n_folds: int) -> str:
-    said = (
-        f"{n_folds} folds by role: every labelled row is placed among unlabelled rows by models "
-        "that were fitted, chosen and weighed without its fold. One posterior over the share of "
-        "positives and the curve of chances explains these places; AUC, share, counts and "
-        "probabilities are read from it. It allows for what the final model gains from the rows "
-        "that each of those models lacked."
-    )
-    identical = (found.copies or {})["identical"]
-    if found.groups is not None:
-        said += " Rows of one group are in one fold, and unlabelled ones of it with them."
-    elif identical:
-        said += (
-            f" {identical:,} rows have an identical twin; identical labelled rows are kept in one "
-            "fold and count as one."
-        )
-    return said
 
 
 def _repeated(rows: StudyRows) -> str:

@@ -37,7 +37,6 @@ __all__ = [
     "SAMPLE_ROWS",
     "ColumnRoles",
     "LabelCodes",
-    "LabelReader",
     "Origin",
     "StudyRows",
     "check_enough",
@@ -47,6 +46,7 @@ __all__ = [
     "groups_of",
     "ids_of",
     "label_values",
+    "need_column",
     "read_labels",
     "read_source_labels",
     "study_rows",
@@ -62,10 +62,6 @@ class LabelCodes:
     positive: Any = None
     negative: Any = None
     unlabeled: Any = None
-
-    def for_type(self, kind: Any) -> dict[str, Any]:
-        """The values in the type of the column: options from a command line arrive as text."""
-        return {f"{role}_label": _in_type(value, kind) for role, value in vars(self).items()}
 
 
 #: What ``ColumnRoles.groups`` says where rows of one id are independent.
@@ -115,55 +111,43 @@ class ColumnRoles:
         )
 
 
-def _in_type(value: Any, kind: Any) -> Any:
-    if not isinstance(value, str) or kind is None:
-        if isinstance(value, (list, tuple)):
-            return [_in_type(item, kind) for item in value] or None
-        return value
-    if pa.types.is_boolean(kind):
-        lowered = value.strip().lower()
-        if lowered in {"true", "1", "yes"}:
-            return True
-        if lowered in {"false", "0", "no"}:
-            return False
-    if is_number(kind):
-        try:
-            number = float(value)
-        except ValueError:
-            raise InputError(
-                f"The label column holds numbers, so the label value {value!r} cannot occur in it."
-            ) from None
-        return int(number) if number == int(number) else number
-    return value
+def need_column(name: str, names: Sequence[str]) -> None:
+    """Refuse a name that is no column's, with the nearest one."""
+    if name in names:
+        return
+    near = did_you_mean(name, names)
+    shown = few(names, 10 if near else 1000)
+    message = f"There is no column '{name}'{near}; the columns are {shown}."
+    if len(names) == 1:
+        raise InputError(f"{message} Is the delimiter right?", about="delimiter")
+    raise InputError(message)
 
 
 def label_values(table: Any, label: str) -> Any:
-    """The label column as an array that :func:`pnuauc.labels.read_roles` reads."""
-    values = _label_cells(table, label)
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        return values.to_numpy()
-    return np.array(values.to_pylist(), dtype=object)
+    """The label column as an array that :func:`pnuauc.labels.read_roles` reads.
 
-
-def _label_cells(table: Any, label: str) -> Any:
-    """The cells; text that is all numbers, or all true and false, as such."""
-    if label not in table.column_names:
-        near = did_you_mean(label, table.column_names)
-        shown = few(table.column_names, 10 if near else 1000)
-        message = f"There is no column '{label}'{near}; the columns are {shown}."
-        if len(table.column_names) == 1:
-            raise InputError(f"{message} Is the delimiter right?", about="delimiter")
-        raise InputError(message)
+    Text that is all numbers, or all true and false, is taken as such.
+    """
+    need_column(label, table.column_names)
     values = plain_cells(table, label)
-    if is_text(values.type):
-        typed = as_typed(values)
-        return values if pa.types.is_temporal(typed.type) else typed
+    typed = _typed_cells(table, label)
     if pa.types.is_nested(values.type) or pa.types.is_temporal(values.type):
         raise InputError(
             f"Label column '{label}' holds {values.type} values; it must hold labels, for example "
             "1 (positive), 0 (negative) and nothing (unlabelled)."
         )
-    return values.cast(pa.float64()) if pa.types.is_decimal(values.type) else values
+    if pa.types.is_decimal(typed.type):
+        typed = typed.cast(pa.float64())
+    if pa.types.is_integer(typed.type) or pa.types.is_floating(typed.type):
+        return typed.to_numpy()
+    dates = pa.types.is_temporal(typed.type)
+    return np.array((values if dates else typed).to_pylist(), dtype=object)
+
+
+def _typed_cells(table: Any, label: str) -> Any:
+    """The cells; text as what it spells."""
+    values = plain_cells(table, label)
+    return as_typed(values) if is_text(values.type) else values
 
 
 def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
@@ -176,22 +160,36 @@ def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
 _MANY_ZEROS = 0.8
 
 
-def _check_occurs(values: Any, label: str, codes: dict[str, Any]) -> None:
-    """Refuse a label value that is named and does not occur, with the nearest one that does."""
-    named = [(role.word, value) for role in ROLES for value in as_list(codes[f"{role.name}_label"])]
-    if not named:
-        return
+def _named(codes: LabelCodes, values: Any, label: str) -> dict[str, list[Any]]:
+    """The named values as the column holds them; one that it does not hold is refused."""
     array = np.asarray(values, dtype=object)
     there = [v for v in dict.fromkeys(array.tolist()) if v is not None and v == v]
-    for word, value in named:
-        if value not in there:
-            close = nearest(value, there)
-            meant = "" if close is None else f" (did you mean {close!r}?)"
-            raise InputError(
-                f"Label column '{label}' never holds {value!r}, named as {word}{meant}; it holds "
-                f"{few(there) or 'nothing'}.",
-                about="labels",
-            )
+    found: dict[str, list[Any]] = {f"{role.name}_label": [] for role in ROLES}
+    for role in ROLES:
+        for value in as_list(getattr(codes, role.name)):
+            same = [held for held in there if _is_spelled(held, value)]
+            if not same:
+                close = nearest(value, there)
+                meant = "" if close is None else f" (did you mean {close!r}?)"
+                raise InputError(
+                    f"Label column '{label}' never holds {value!r}, named as {role.word}{meant}; "
+                    f"it holds {few(there) or 'nothing'}.",
+                    about="labels",
+                )
+            found[f"{role.name}_label"] += same
+    return found
+
+
+def _is_spelled(held: Any, value: Any) -> bool:
+    """Whether the label is meant: options from a command line arrive as text."""
+    if not isinstance(value, str) or isinstance(held, str):
+        return bool(held == value)
+    if isinstance(held, bool):
+        return value.strip().lower() in ({"true", "1", "yes"} if held else {"false", "0", "no"})
+    try:
+        return float(value) == held
+    except ValueError:
+        return False
 
 
 def _announced(counts: RoleCounts, values: Any) -> RoleCounts:
@@ -235,7 +233,7 @@ def check_enough(roles: RoleCounts, label: str) -> None:
 
 
 def check_present(table: Any, roles: ColumnRoles) -> None:
-    label_values(table.slice(0, 0), roles.label)
+    need_column(roles.label, table.column_names)
     given = (
         ("names rows", roles.ids),
         ("is left out", roles.drop),
@@ -280,11 +278,11 @@ def read_source_labels(
     source: Source, label: str, codes: LabelCodes
 ) -> tuple[LabelReader, RoleCounts]:
     """How each value of the label column is read, and how many rows of each role there are."""
-    label_values(source.schema.empty_table(), label)  # says which columns there are, if not this
+    label_values(source.schema.empty_table(), label)  # refuses what holds no labels, by its type
 
     def read(cells: Any) -> Roles:
-        values, given = label_values(cells, label), codes.for_type(_label_cells(cells, label).type)
-        _check_occurs(values, label, given)
+        values = label_values(cells, label)
+        given = _named(codes, values, label)
         try:
             return read_roles(values, **given)
         except ValueError as error:
@@ -428,8 +426,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         )
     weights = None
     if columns.propensity is not None:
-        cells = drawn.table.column(columns.propensity)
-        weights, told = _label_weights(cells, columns.propensity, roles)
+        weights, told = _label_weights(drawn.table, columns.propensity, roles)
         notes += told
     return StudyRows(
         drawn.table.select([name for name in features if name not in numbering]),
@@ -441,7 +438,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         Origin(source, labels, keys, drawn.key[roles.unlabeled]) if is_draw else None,
         groups,
         grouping,
-        None if columns.time is None else _times(drawn.table.column(columns.time), columns.time),
+        None if columns.time is None else _times(drawn.table, columns.time),
         weights,
         drawn.table.select(spare),
         tuple(numbering),
@@ -483,12 +480,9 @@ def groups_of(table: Any, columns: Sequence[Any]) -> Indices:
     return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.intp)
 
 
-def _times(cells: Any, name: str) -> Floats:
+def _times(table: Any, name: str) -> Floats:
     """Dates and times as microseconds, numbers as they are; NaN where the cell is empty."""
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.cast(cells.type.value_type)
-    if is_text(cells.type):
-        cells = as_typed(tidy(cells))
+    cells = _typed_cells(table, name)
     if pa.types.is_temporal(cells.type) and not pa.types.is_duration(cells.type):
         cells = cells.cast(pa.timestamp("us")).cast(pa.int64())
     if not is_number(cells.type):
@@ -499,14 +493,13 @@ def _times(cells: Any, name: str) -> Floats:
     return np.asarray(cells.cast(pa.float64()).to_numpy(), dtype=np.float64)
 
 
-def _label_weights(cells: Any, name: str, roles: Roles) -> tuple[Floats, list[str]]:
+def _label_weights(table: Any, name: str, roles: Roles) -> tuple[Floats, list[str]]:
     """(1 - e) / e of labelled rows that were labelled with chance e, and what there is to say.
 
     The sum of f (1 - e) / e over labelled rows has the expectation of the sum of f over those that
     stay unlabelled. A row without e learns with the others and is no evidence: its weight is 0.
     """
-    cells = tidy(cells) if is_text(cells.type) else cells
-    cells = as_typed(cells) if is_text(cells.type) else cells
+    cells = _typed_cells(table, name)
     if not (is_number(cells.type) or pa.types.is_null(cells.type)):
         raise InputError(f"Column '{name}' is to hold chances of being labelled, but no numbers.")
     chance = cells.cast(pa.float64()).to_numpy()

@@ -1,4 +1,4 @@
-"""All unlabelled rows scored where they are: where scores stand among them, and the highest."""
+"""The unlabelled rows of highest score, wherever they are, and what there is to say of them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from numpy.typing import NDArray
 
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.label_values import RoleCounts
+from pnuauc.committee import Reason
 from pnuauc.io.cells import pa
 from pnuauc.io.columns import cells_of
 from pnuauc.io.draw import RowKeys
 from pnuauc.io.labels import LabelReader
 from pnuauc.io.sources import Batch
+from pnuauc.io.write import CHANCE_COLUMNS
 from pnuauc.labels import UNLABELED, Roles
-from pnuauc.model.model import N_QUANTILES, TableModel
+from pnuauc.model.model import N_QUANTILES, TableModel, cell_of, cell_text, spell_reasons
+from pnuauc.study.findings import TopRows
 from pnuauc.study.rows import Origin, StudyRows, ids_of
 
-__all__ = ["place_among_all"]
+__all__ = ["place_among_all", "top_rows"]
 
 #: Cells that all scores are counted in, of equal share among those of the draw.
 _CELLS = 4096
@@ -135,3 +138,81 @@ def _join(a: _Placed | None, b: _Placed | None, n_top: int) -> _Placed | None:
     both = pa.concat_tables([a.leaders, b.leaders]).unify_dictionaries()
     leaders = _first(both, n_top)
     return _Placed(a.counts + b.counts, min(a.low, b.low), max(a.high, b.high), leaders)
+
+
+#: Columns whose values are listed with a row.
+_LISTED_COLUMNS = 200
+#: Columns that are tried as reasons, most important ones first.
+_TRIED_COLUMNS = 60
+_REASONS = 3
+
+
+def top_rows(
+    model: TableModel,
+    X: Any,
+    rows: StudyRows,
+    n_top: int,
+    important: list[str] | None = None,
+    *,
+    scores: Floats | None = None,
+) -> TopRows:
+    """The unlabelled rows with the highest scores, to review next.
+
+    ``important`` columns are tried as reasons, best first; by default those of the table.
+    ``scores`` are those of the unlabelled rows, where they are known.
+    """
+    unlabeled, table = rows.roles.unlabeled, rows.table
+    if not len(unlabeled) or n_top < 1:
+        return TopRows()
+    if scores is None:
+        parts = np.array_split(unlabeled, -(-len(unlabeled) // 65_536))
+        scores = np.concatenate([model.score_encoded(X[part]) for part in parts])
+    order = np.argsort(-scores, kind="stable")[:n_top]
+    chosen, best = unlabeled[order], scores[order]
+    ids = {} if rows.ids is None else {n: rows.ids.column(n) for n in rows.ids.column_names}
+    named = [map(cell_text, cells.take(chosen).to_pylist()) for cells in ids.values()]
+    used = [column.name for column in model.encoder.columns_]
+    if model.encoder.is_sparse:
+        cells, values = None, _sparse_cells(table, chosen)
+    else:
+        cells = table.take(chosen)
+        values = {name: cells.column(name).to_pylist() for name in used[:_LISTED_COLUMNS]}
+    tried = (important or used)[:_TRIED_COLUMNS]
+    reasons = [_speaks(found) for found in model.reasons(X[chosen], len(tried), tried, cells)]
+    columns = [
+        (rows.numbers[chosen] + 1).tolist(),
+        *named,
+        best.tolist(),
+        model.percentile(best).tolist(),
+    ]
+    found = TopRows(
+        ["row", *ids, "score", "percentile"],
+        [list(line) for line in zip(*columns, strict=True)],
+        list(ids),
+        list(values),
+        [[cell_text(value) for value in line] for line in zip(*values.values(), strict=True)],
+        [
+            spell_reasons(found, functools.partial(cell_of, table, int(row)) if used else None)
+            for row, found in zip(chosen, reasons, strict=True)
+        ],
+        [[word for reason in found for word in reason.words] for found in reasons],
+    )
+    found.n_columns = len(used) or len(values)
+    chances = model.probability(best)
+    for j, name in enumerate(CHANCE_COLUMNS):
+        setattr(found, name, None if chances is None else chances[:, j].tolist())
+    return found
+
+
+def _sparse_cells(matrix: Any, rows: NDArray[np.intp]) -> dict[str, list[float]]:
+    """Features that the rows have, those that most of them have first, with their values."""
+    part = matrix[rows].tocsc()
+    counts = np.diff(part.indptr)
+    most = np.argsort(-counts, kind="stable")[: min(_LISTED_COLUMNS, np.count_nonzero(counts))]
+    return {f"feature {j + 1}": part[:, [j]].toarray().ravel().tolist() for j in most}
+
+
+def _speaks(reasons: list[Reason]) -> list[Reason]:
+    """What puts a row up; an effect below a tenth of the largest is no reason."""
+    up = [reason for reason in reasons if reason.effect > 0]
+    return [reason for reason in up if reason.effect >= 0.1 * up[0].effect][:_REASONS]
