@@ -49,7 +49,7 @@ CASES = {
     "three classes": ("t.csv", rows(lambda i: i % 3 + 5), [], "Use --positive, --negative"),
     "labels are measurements": ("t.csv", rows(lambda i: i / 7), [], "continuous"),
     "one positive": ("t.csv", rows(lambda i: 1 if i == 0 else 0), [], "at least 2 rows"),
-    "label value that is no number": ("t.csv", GOOD, ["--positive", "yes"], "cannot occur"),
+    "label value that is no number": ("t.csv", GOOD, ["--positive", "yes"], "never holds"),
     "infinite values": ("t.csv", GOOD + "inf,1,\n", [], "infinite value"),
     "duplicate names": ("t.csv", GOOD.replace("a,b,y", "a,a,y"), [], "more than one column"),
     "ragged": ("t.csv", GOOD + "1,2\n", [], "unequal length"),
