@@ -21,17 +21,6 @@ from pnuauc.labels import Roles, read_roles
 from pnuauc.prior import ClassPrior
 from pnuauc.tuning import POSTERIOR
 
-__all__ = [
-    "BasePrior",
-    "Beta",
-    "Estimate",
-    "prior_in_population",
-    "prior_in_rows",
-    "prior_in_unlabeled",
-    "read_belief",
-    "take",
-]
-
 
 def prior_in_unlabeled(
     population_prior: float, n_positive: int, n_negative: int, n_unlabeled: int

@@ -16,8 +16,6 @@ from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.priors.base import BasePrior, Estimate, take
 
-__all__ = ["EnergyDistancePrior", "distance_sums"]
-
 #: Entries of one block of the distance matrix: 4 million doubles are 32 MB.
 _BLOCK = 1 << 22
 

@@ -22,8 +22,6 @@ from pnuauc.labels import Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.priors.base import BasePrior, Estimate, take
 
-__all__ = ["PenalizedL1Prior"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PenalizedL1Prior(BasePrior):

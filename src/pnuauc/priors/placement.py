@@ -13,8 +13,6 @@ from pnuauc.evaluation.posterior import place_scores
 from pnuauc.labels import Roles
 from pnuauc.priors.base import BasePrior, Estimate, prior_in_rows, read_belief, take
 
-__all__ = ["PlacementPrior"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PlacementPrior(BasePrior):

@@ -15,8 +15,6 @@ from pnuauc.priors.energy import EnergyDistancePrior
 from pnuauc.priors.matching import PenalizedL1Prior
 from pnuauc.priors.placement import PlacementPrior
 
-__all__ = ["PRIORS", "default_prior", "resolve_prior"]
-
 # A new estimator is one class and one line here; tests and experiments pick it up.
 PRIORS: dict[str, type[BasePrior]] = {
     "placement": PlacementPrior,

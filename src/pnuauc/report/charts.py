@@ -12,13 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from pnuauc.study.findings import AUCFinding, Findings, PriorFinding, Roc
 
-__all__ = [
-    "all_charts",
-    "histogram_chart",
-    "posterior_chart",
-    "roc_chart",
-]
-
 _WIDTH, _HEIGHT = 460, 330
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 24, 12, 48
 

@@ -19,8 +19,6 @@ from pnuauc.report import charts, words
 if TYPE_CHECKING:
     from pnuauc.study.findings import Findings, TopRows
 
-__all__ = ["csv_text", "fill_template", "review_columns", "review_csv", "to_html"]
-
 
 def review_columns(top: TopRows) -> dict[str, list[Any]]:
     """The rows to review as columns: row number, ids, score, chances, reason, all that is known."""

@@ -19,22 +19,6 @@ if TYPE_CHECKING:
 
     Estimated = AUCEstimate | AUCFinding | PriorFinding
 
-__all__ = [
-    "auc_words",
-    "effect_words",
-    "groups_words",
-    "headline",
-    "interval",
-    "next_steps",
-    "percent",
-    "percents",
-    "prior_words",
-    "role_words",
-    "setting_words",
-    "summary_rows",
-    "verdict",
-]
-
 _SETTINGS = {
     "PN": "positives and negatives, nothing unlabelled (PN)",
     "PU": "positives and unlabelled rows, no negatives (PU)",

@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Audit"]
-
 #: Totals that the bettor believes in, geometric between 1 and the size of the pool, beside 0.
 _N_TOTALS = 65
 

@@ -28,8 +28,6 @@ from scipy.stats import rankdata
 from pnuauc._utils.arrays import Floats
 from pnuauc.evaluation.posterior import Expected, place_scores
 
-__all__ = ["Outlook", "outlook"]
-
 #: Counts whose probability is computed.
 _COUNTS = 2000
 

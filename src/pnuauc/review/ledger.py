@@ -21,8 +21,6 @@ from pnuauc.exceptions import InputError
 from pnuauc.io.frames import as_table
 from pnuauc.io.readers import read_cells
 
-__all__ = ["DECISIONS", "Drawn", "Ledger", "check_decisions", "id_text"]
-
 #: Words for what a reviewer says of a row; the last two leave it undecided.
 DECISIONS = ("positive", "negative", "unsure", "skip")
 _SPELLINGS = {

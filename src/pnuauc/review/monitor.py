@@ -20,8 +20,6 @@ from pnuauc.model.model import TableModel
 from pnuauc.report.page import fill_template
 from pnuauc.study.rows import LabelCodes, read_labels
 
-__all__ = ["Drift", "Monitoring", "monitor_table", "monitoring_page"]
-
 #: Drift that matters: of a column in standard deviations of its training rows, of the scores in
 #: P(new score > old score) - 1/2. The first is what Cohen (1988) calls a small effect; a shift of
 #: that size in a Gaussian score moves the second by .056.

@@ -11,8 +11,6 @@ from pnuauc._utils.show import visible
 from pnuauc.model.model import cell_text
 from pnuauc.report.page import csv_text, fill_template
 
-__all__ = ["review_page", "review_sheet"]
-
 #: Columns with a text cell longer than this are shown as text to read, not in the grid of values.
 _LONG = 60
 

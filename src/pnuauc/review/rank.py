@@ -32,8 +32,6 @@ from pnuauc.model.model import cell_text
 from pnuauc.study import ColumnRoles
 from pnuauc.study.rows import groups_of
 
-__all__ = ["PoolRanker", "Ranking", "draw_batch", "explore_share"]
-
 #: Main directions of the words, Gaussians of a kernel model, folds in which members are judged.
 _DIRECTIONS, _CENTERS, _FOLDS, _TREES = 100, 200, 4, 100
 #: Widths of the Gaussians: 1 / (2 w^2) = sharpness / columns.

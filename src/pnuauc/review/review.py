@@ -32,8 +32,6 @@ from pnuauc.review.rank import PoolRanker, Ranking, draw_batch, explore_share
 from pnuauc.study import ColumnRoles, LabelCodes
 from pnuauc.study.rows import need_column, read_labels
 
-__all__ = ["Batch", "Review", "RoundStatus", "Status"]
-
 _SETTINGS, _LEDGER, _SCORES = "review.json", "ledger.jsonl", "scores.npz"
 
 

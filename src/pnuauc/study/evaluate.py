@@ -37,8 +37,6 @@ from pnuauc.study.rows import (
     read_source_labels,
 )
 
-__all__ = ["evaluate_table"]
-
 #: Priors at which the AUC is given when none is known.
 _SHOWN_PRIORS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 

@@ -41,21 +41,6 @@ from pnuauc.study.findings import (
 )
 from pnuauc.tuning import POSTERIOR
 
-__all__ = [
-    "PRIOR_ROWS",
-    "Evidence",
-    "auc_finding",
-    "check_belief",
-    "compare_findings",
-    "evidence_of",
-    "find_prior",
-    "label_findings",
-    "posterior_of",
-    "prior_findings",
-    "selection_findings",
-    "state_findings",
-]
-
 #: Counts in the top that are listed beside the one that was asked for.
 _TOPS = (20, 50, 100, 500)
 

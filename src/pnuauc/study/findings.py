@@ -18,32 +18,6 @@ from pnuauc.evaluation.posterior import Expected
 from pnuauc.evaluation.sensitivity import PriorSensitivity
 from pnuauc.io.columns import Column
 
-__all__ = [
-    "AUCFinding",
-    "ColumnComparison",
-    "ColumnImportance",
-    "Effect",
-    "Evaluation",
-    "Finding",
-    "Findings",
-    "Groups",
-    "Importance",
-    "Labels",
-    "MemberFinding",
-    "PriorFinding",
-    "Review",
-    "Rival",
-    "Roc",
-    "ScoreFinding",
-    "Selection",
-    "Span",
-    "Suspected",
-    "TableFacts",
-    "Timed",
-    "TopCount",
-    "TopRows",
-]
-
 _Found = TypeVar("_Found", bound="Finding")
 _UNSET: Any = None
 

@@ -52,8 +52,6 @@ from pnuauc.study.rows import (
 from pnuauc.study.timed import timed_findings
 from pnuauc.study.top import place_among_all, top_rows
 
-__all__ = ["FIT_STAGES", "FitSettings", "Study", "fit_study"]
-
 #: Stages of a fit and the share of the time that they take.
 FIT_STAGES = {
     "reading": 0.05,

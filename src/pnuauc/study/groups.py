@@ -32,8 +32,6 @@ from pnuauc.study.findings import AUCFinding, Suspected
 from pnuauc.study.rows import StudyRows, filled_cells
 from pnuauc.tuning import TOGETHER
 
-__all__ = ["Suspect", "find_groups", "suspect_groups"]
-
 #: Triples of rows that are compared, and rows that are looked at for near ones.
 _TRIPLES, _MOST_LABELED, _MOST_OTHERS = 4000, 400, 4000
 #: Rows from which means and spreads of columns are taken.

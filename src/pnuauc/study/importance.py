@@ -15,8 +15,6 @@ from pnuauc.io.encode import TableEncoder, kernels_of
 from pnuauc.study.evidence import Evidence
 from pnuauc.study.findings import ColumnImportance, Importance
 
-__all__ = ["importance_findings", "replacement_importance"]
-
 #: Columns that are tried; of wider tables those most correlated with the scores.
 MAX_SHUFFLED = 30
 #: Cells that are scored in one call.

@@ -20,8 +20,6 @@ from pnuauc.core.ranks import pairs_won
 from pnuauc.io.columns import Column, numbers, strings
 from pnuauc.labels import Roles
 
-__all__ = ["find_leaks"]
-
 #: Fewer rows than this separate by luck too often to be worth a word.
 _FEWEST = 5
 #: Unlabelled rows outside of the labelled ones: by this much of the AUC, in null standard errors.

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from pnuauc.io.cells import pa
 
-__all__ = ["make_payments"]
-
 _SHOPS = ("groceries", "fuel", "restaurant", "clothing", "electronics", "travel", "gift cards")
 _NORMAL_SHOPS = (0.34, 0.16, 0.2, 0.12, 0.08, 0.07, 0.03)
 _FRAUD_SHOPS = (0.2, 0.1, 0.12, 0.14, 0.2, 0.1, 0.14)

@@ -32,26 +32,6 @@ from pnuauc.io.labels import LabelReader, plain_cells, read_counted
 from pnuauc.io.sources import MemorySource, Source, is_source
 from pnuauc.labels import ROLES, UNLABELED, Roles, read_roles
 
-__all__ = [
-    "NO_GROUPS",
-    "SAMPLE_ROWS",
-    "ColumnRoles",
-    "LabelCodes",
-    "Origin",
-    "StudyRows",
-    "check_enough",
-    "check_present",
-    "collected",
-    "filled_cells",
-    "groups_of",
-    "ids_of",
-    "label_values",
-    "need_column",
-    "read_labels",
-    "read_source_labels",
-    "study_rows",
-]
-
 # A table and the roles of its columns -> rows, roles and what there is to say about both.
 
 
@@ -160,7 +140,7 @@ def read_labels(table: Any, label: str, codes: LabelCodes) -> Roles:
 _MANY_ZEROS = 0.8
 
 
-def _named(codes: LabelCodes, values: Any, label: str) -> dict[str, list[Any]]:
+def _named(codes: LabelCodes, values: Any, label: str) -> dict[str, Any]:
     """The named values as the column holds them; one that it does not hold is refused."""
     array = np.asarray(values, dtype=object)
     there = [v for v in dict.fromkeys(array.tolist()) if v is not None and v == v]
@@ -187,7 +167,7 @@ def _is_spelled(held: Any, value: Any) -> bool:
     if isinstance(held, bool):
         return value.strip().lower() in ({"true", "1", "yes"} if held else {"false", "0", "no"})
     try:
-        return float(value) == held
+        return bool(float(value) == held)
     except ValueError:
         return False
 

@@ -18,8 +18,6 @@ from pnuauc.study.findings import AUCFinding, Span, Timed
 from pnuauc.study.rows import StudyRows
 from pnuauc.tuning import LATER
 
-__all__ = ["past_to_future", "timed_findings"]
-
 _MOST_UNLABELED = 5000
 
 

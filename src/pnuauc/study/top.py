@@ -24,8 +24,6 @@ from pnuauc.model.model import N_QUANTILES, TableModel, cell_of, cell_text, spel
 from pnuauc.study.findings import TopRows
 from pnuauc.study.rows import Origin, StudyRows, ids_of
 
-__all__ = ["place_among_all", "top_rows"]
-
 #: Cells that all scores are counted in, of equal share among those of the draw.
 _CELLS = 4096
 
