@@ -43,7 +43,7 @@ class Drawn(NamedTuple):
 
 class Round(NamedTuple):
     """After a complete round: rows of the pool left, positives found, rows without a decision,
-    and what :meth:`pnuauc.review.Audit.update` is told of each random draw."""
+    and each random draw as :meth:`pnuauc.review.Audit.update` takes it."""
 
     n_left: int
     found: int
