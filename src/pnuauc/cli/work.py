@@ -685,7 +685,9 @@ def _review_to_stop(voice: Voice, table: Path, model: Path, truth: dict[Any, Any
         high = "" if status.expected is None else f"{status.expected.hidden.high:.0f}"
         recall = "" if status.expected_recall is None else f"{status.expected_recall:.0%}"
         lines.append([str(status.round), str(status.n_read), str(status.found), high, recall])
-    voice.table(["round", "read", "found", "hidden at most", "recall at least"], lines)
+    voice.table(
+        ["round", "read", "found", "expected hidden, at most", "expected recall, at least"], lines
+    )
     for sentence in status.sentences():
         voice.say(sentence)
     total = sum(verdicts.values())
