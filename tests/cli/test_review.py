@@ -1,6 +1,7 @@
 """``pnuauc review`` from the first round to the labelled table."""
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -55,6 +56,21 @@ def test_rounds(folder):
     assert (
         json.loads(run("review", "--add", "d.csv", "--json").output)["expected"]["auc"]["low"] > 0.5
     )
+
+
+def test_what_to_run_next_is_printed_and_works(folder):
+    """A round is drawn, decided in the sheet, taken in, and the next one drawn as it says."""
+
+    def after(output, word):
+        line = next(line for line in output.splitlines() if line.startswith(word))
+        return shlex.split(line.removeprefix(word).partition(" (")[0])[1:]
+
+    drawn = run(*BEGIN)
+    decided(folder).assign(decision="negative").to_csv("table.review/review.csv", index=False)
+    added = run(*after(drawn.output, "Then: "))
+    assert added.exit_code == 0, added.output
+    further = run(*after(added.output, "For the next rows: "))
+    assert "20 rows of round 2 wait for a decision" in further.output
 
 
 def test_relabel(folder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext, redirect_stdout
@@ -387,6 +388,12 @@ def review_table(
         "labelled": "Table with all labels, for pnuauc fit --propensity probability",
     }
     voice.rows([(named[key], path) for key, path in files.items()])
+    again = f"pnuauc review -o {shlex.quote(str(found.folder))}"
+    if draw:
+        sheet = shlex.quote(files["sheet"])
+        voice.say(f"Then: {again} --add {sheet} (or the CSV that the page exports)")
+    elif add is not None and status.n_left:
+        voice.say(f"For the next rows: {again}")
     voice.data({**status.to_dict(), "notes": notes, "files": files})
 
 
