@@ -20,7 +20,7 @@ import pyarrow.parquet
 from attack.archives import bent_archive, packed, workbook
 from pnuauc.exceptions import InputError, MissingExtraError
 from pnuauc.io import TableEncoder, read_table
-from pnuauc.io.readers import column_names, iter_batches
+from pnuauc.io.readers import iter_batches, reader_of
 
 __all__ = ["bent_bytes", "bent_file", "read_and_judge", "sound_files"]
 
@@ -166,7 +166,7 @@ def read_and_judge(path: Path, deep: bool) -> str:
 
 def _read_again(path: Path, table: Any, n_rows: int, names: list[str]) -> None:
     try:
-        assert column_names(path) == names, "names differ"
+        assert reader_of(path).schema().names == names, "names differ"
         counts = [b[0].shape[0] if isinstance(b, tuple) else b.num_rows for b in iter_batches(path)]
         assert sum(counts) == n_rows, "batches and table have different rows"
         features = table[0] if isinstance(table, tuple) else table

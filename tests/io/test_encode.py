@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
 from pnuauc import AUCClassifier
+from pnuauc._utils.stored import Parts
 from pnuauc.exceptions import InputError
 from pnuauc.io import (
     TableEncoder,
@@ -335,17 +336,23 @@ def test_groups_cover_every_encoded_column_once(frame):
         assert indices == list(range(encoder.transform(frame, view=view).shape[1]))
 
 
+def rebuilt(spec, arrays):
+    """The encoder that a model file describes."""
+    parts = Parts({"encoder": spec}, {f"encoder/{k}": v for k, v in arrays.items()})
+    return parts.part("encoder", TableEncoder.rebuild)
+
+
 def test_description_and_back(frame):
     encoder = TableEncoder().fit(frame)
     spec = json.loads(json.dumps(encoder.spec()))
-    again = TableEncoder.from_spec(spec, encoder.arrays())
+    again = rebuilt(spec, encoder.arrays())
     for view in ("kernels", "trees"):
         np.testing.assert_array_equal(
             again.transform(frame, view=view), encoder.transform(frame, view=view)
         )
     X = sparse.random(40, 8, density=0.4, random_state=0, format="csr")
     thin = TableEncoder().fit(X)
-    again = TableEncoder.from_spec(thin.spec(), thin.arrays())
+    again = rebuilt(thin.spec(), thin.arrays())
     np.testing.assert_array_equal(again.transform(X).toarray(), thin.transform(X).toarray())
 
 
@@ -384,7 +391,7 @@ def _with(arrays, **changes):
 def test_descriptions_that_contradict_themselves_are_refused(frame, change):
     encoder = TableEncoder().fit(frame)
     with pytest.raises(ValueError):
-        TableEncoder.from_spec(*change(encoder.spec(), encoder.arrays()))
+        rebuilt(*change(encoder.spec(), encoder.arrays()))
 
 
 def test_huge_and_tiny_numbers_keep_their_order():

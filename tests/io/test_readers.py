@@ -29,7 +29,7 @@ from pnuauc.io import (
     read_table,
     score_file,
 )
-from pnuauc.io.readers import column_names, iter_batches, read_cells, reader_of
+from pnuauc.io.readers import iter_batches, read_cells, reader_of
 from tests.typed_tables import (
     FORMATS,
     TABLES,
@@ -105,7 +105,7 @@ def test_compressed_files(tmp_path, ending, kind):
         np.testing.assert_array_equal(read[0].toarray(), [[2, 0], [0, 3]])
         return
     assert read.to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
-    assert column_names(path) == ["a", "b"]
+    assert reader_of(path).schema().names == ["a", "b"]
     assert sum(batch.num_rows for batch in iter_batches(path)) == 2
     if ending != ".zip":  # cut short: one sentence
         path.write_bytes(path.read_bytes()[:-9])
@@ -189,7 +189,7 @@ def test_headers_longer_than_the_first_look(tmp_path):
     names = [f"a column with a long name, number {k}" for k in range(3000)]
     path = tmp_path / "wide.csv"
     pd.DataFrame([range(3000)], columns=names).to_csv(path, index=False)
-    assert column_names(path) == names
+    assert reader_of(path).schema().names == names
 
 
 def test_invalid_text_and_offsets_are_refused(tmp_path):
@@ -368,7 +368,7 @@ def write(table, path):
 def test_every_format_reads_the_same(tmp_path, ending):
     path = write(TABLE, tmp_path / f"table{ending}")
     whole = read_table(path)
-    assert whole.column_names == TABLE.column_names == column_names(path)
+    assert whole.column_names == TABLE.column_names == reader_of(path).schema().names
     assert whole.to_pydict() == TABLE.to_pydict()
     batches = list(iter_batches(path, ["y", "size"], rows=3))
     assert [b.num_rows for b in batches] == [3, 1]

@@ -156,29 +156,19 @@ def as_column(y: Any) -> NDArray[Any]:
             "This estimator requires y to be passed, but the target y is None: "
             "pass labels 1 (positive), 0 (negative) and -1 or missing (unlabelled)."
         )
-    dtype = getattr(y, "dtype", None)
     if isinstance(y, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(y)
-        y = y.data.astype(object)
-        y[masked] = None
-    elif not isinstance(y, np.ndarray) and dtype is not None and hasattr(y, "to_numpy"):
-        # pandas extension dtypes print NA, polars has no object cast: ask for plain objects
-        if isinstance(dtype, np.dtype):
-            y = y.to_numpy()
-        else:
-            y = np.array(y.to_list() if hasattr(y, "to_list") else list(y), dtype=object)
-    elif hasattr(y, "to_pylist"):
-        y = np.array(y.to_pylist(), dtype=object)
-    elif not isinstance(y, np.ndarray):
+        y = np.array(y.tolist(), dtype=object)  # with None where it is masked
+    elif not isinstance(getattr(y, "dtype", None), np.dtype):
+        # asked of numpy, pandas would print NA, and [1, None, "a"] would be all text
+        lister = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
+        y = y if lister is None else lister()
         if not hasattr(y, "__len__") and not hasattr(y, "__array__"):
             raise ValueError(
                 f"y must be a one-dimensional array of labels, got {type(y).__name__}."
             )
-        items = list(y) if not hasattr(y, "__array__") else np.asarray(y)
-        if isinstance(items, list) and any(isinstance(v, str) or v is None for v in items):
-            y = np.array(items, dtype=object)  # np.array([1, None, "a"]) would turn all to text
-        else:
-            y = np.asarray(items)
+        mixed = not hasattr(y, "__array__") and any(isinstance(v, str) or v is None for v in y)
+        y = np.array(list(y), dtype=object) if mixed else np.asarray(y)
+    y = np.asarray(y)
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels y must not be complex numbers.")
     return np.asarray(column_or_1d(y, dtype=None, warn=True))

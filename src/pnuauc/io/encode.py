@@ -742,16 +742,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         kinds: dict[str, Any] = {"table": Encoding, "sparse": SparseEncoding}
         return cls().learned(kinds[parts.text("kind", kinds)].rebuild(parts))
 
-    @classmethod
-    def from_spec(cls, spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TableEncoder:
-        """The fitted encoder that :meth:`spec` and :meth:`arrays` describe.
-
-        A ``ValueError`` says what is wrong with a damaged or crafted description.
-        """
-        return Parts({"encoder": spec}, {f"encoder/{k}": v for k, v in arrays.items()}).part(
-            "encoder", cls.rebuild
-        )
-
 
 def _has_stem(name: str, stem: str) -> bool:
     """Whether a name is the stem and a number."""

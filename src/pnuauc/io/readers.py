@@ -665,11 +665,6 @@ def read_table(path: str | os.PathLike[str], options: ReadOptions | None = None)
     return table
 
 
-def column_names(path: str | os.PathLike[str], options: ReadOptions | None = None) -> list[str]:
-    """Names of the columns; LIBSVM has none."""
-    return list(reader_of(path, options).schema().names)
-
-
 def iter_batches(
     path: str | os.PathLike[str],
     columns: Sequence[str] | None = None,
