@@ -366,17 +366,3 @@ def test_catboost_refuses_minus_one_so_roles_come_by_closure():
 
 
 # Loops that maximise a number.
-
-
-def test_optuna_maximises_it():
-    optuna = pytest.importorskip("optuna", reason="optuna is not installed")
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    metric = AUCMetric(Y_VALID, PRIOR)
-
-    def objective(trial):
-        weight = trial.suggest_float("weight", -1.0, 1.0)
-        return metric(X_VALID[:, 0] + weight * X_VALID[:, 1])
-
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(objective, n_trials=30)
-    assert study.best_params["weight"] > 0.2

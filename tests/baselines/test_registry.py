@@ -89,24 +89,11 @@ def test_semi_supervised_hands_over_all_rows(sample):
     )
 
 
-def test_labels_in_any_coding(sample):
-    names = np.array(["?", "no", "yes"], dtype=object)[sample.y + 1]
-    told = {"positive_label": "yes", "negative_label": "no", "unlabeled_label": "?"}
-    plain = LabeledOnly().fit(sample.X, sample.y)
-    named = LabeledOnly(**told).fit(sample.X, names)
-    np.testing.assert_array_equal(named.predict(sample.X) == "yes", plain.predict(sample.X) == 1)
-
-
 @pytest.mark.parametrize("kind", [ElkanNoto, BaggingPU])
 def test_a_missing_extra_is_named(monkeypatch, kind, sample):
     monkeypatch.setitem(sys.modules, "pulearn", None)
     with pytest.raises(ImportError, match=r"pnuauc\[pulearn\]"):
         kind().fit(sample.X, sample.y)
-
-
-def test_pulearn_takes_no_sparse_rows(sample):
-    with pytest.raises(TypeError, match="sparse"):
-        BaggingPU().fit(sparse.csr_matrix(sample.X), sample.y)
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -165,3 +152,8 @@ def test_text_settings_take_sparse_counts(name):
     assert "width" not in baseline.grid
     scores = baseline.make(0).fit(X, y).decision_function(X)
     assert roc_auc_score(truth, scores) > 0.85
+
+
+def test_pulearn_takes_no_sparse_rows(sample):
+    with pytest.raises(TypeError, match="sparse"):
+        BaggingPU().fit(sparse.csr_matrix(sample.X), sample.y)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,12 +23,6 @@ from pnuauc.core.basis import (
 )
 from pnuauc.core.moments import Moments
 from pnuauc.core.rows import row_blocks
-from pnuauc.exceptions import InputError
-from pnuauc.io import (
-    TableEncoder,
-    TableModel,
-)
-from pnuauc.model.model import LinearScorer
 
 
 @pytest.fixture
@@ -151,62 +143,6 @@ def test_wide_sparse_rows_are_never_densified(cls):
     assert features.shape == (n, 200)
     # dense rows would take 25.6 GB, dense centres 2.6 GB; allow the transposed column pointers
     assert peak < 150e6
-
-
-RNG = np.random.default_rng(4)
-
-CENTERS = RNG.normal(size=(3, 4))
-
-
-def test_scores_are_sums_over_centers():
-    X, coef = RNG.normal(size=(5, 4)), np.array([1.0, -2.0, 0.5])
-    squared = ((X[:, None, :] - CENTERS) ** 2).sum(axis=2)
-    gaussian = LinearScorer(GaussianBasis.from_parts(CENTERS, 1.5), coef)
-    np.testing.assert_allclose(gaussian.score(X), np.exp(-squared / (2 * 1.5**2)) @ coef)
-    linear = LinearScorer(LinearKernelBasis.from_parts(CENTERS), coef)
-    np.testing.assert_allclose(linear.score(X), X @ CENTERS.T @ coef)
-
-
-RNG_io_scoring = np.random.default_rng(12)
-
-N = 90
-
-
-class Ranker:
-    threshold_ = 0.5
-
-    def __init__(self, width):
-        self.basis_, self.coef_ = IdentityBasis.from_parts(width), np.arange(1.0, width + 1)
-
-
-def model_of(table, card=None):
-    encoder = TableEncoder().fit(table)
-    X = encoder.transform(table)
-    return TableModel.from_fitted(encoder, Ranker(X.shape[1]), X, card)
-
-
-@pytest.fixture
-def table():
-    return pa.table(
-        {"a": RNG_io_scoring.normal(size=N).round(3), "b": RNG_io_scoring.integers(0, 9, N)}
-    )
-
-
-def test_reasons_of_some_columns(table):
-    model = model_of(table)
-    X = model.encoder.transform(table)
-    every = model.reasons(X[:3], 2)
-    assert [{r.column for r in row} for row in every] == [{"a", "b"}] * 3
-    for row, x in zip(every, X):
-        effects = {r.column: r.effect for r in row}
-        assert effects == pytest.approx(
-            {"a": x[0] - X[:, 0].mean(), "b": 2 * (x[1] - X[:, 1].mean())}
-        )
-        assert abs(row[0].effect) >= abs(row[1].effect)
-    assert [[r.column for r in row] for row in model.reasons(X[:2], 2, ["b"])] == [["b"]] * 2
-    model.typical = None
-    with pytest.raises(InputError, match="holds no typical row"):
-        model.reasons(X[:1])
 
 
 @pytest.mark.parametrize("factor", [0.125, 1.0, 2.0, 4.0])

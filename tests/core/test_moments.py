@@ -136,21 +136,3 @@ def test_printed_nu_matrix_of_the_paper_is_not_the_risk():
     summed = brute_force("nu", "squared", {role: r @ w for role, r in rows.items()})
     assert right == pytest.approx(summed, rel=1e-12)
     assert abs(printed - summed) > 0.1
-
-
-@pytest.mark.parametrize(
-    ("name", "roles"), [("pn", "PN"), ("pu", "PU"), ("nu", "NU"), ("pnu+", "PNU")]
-)
-def test_a_form_without_its_matrix_does_what_the_matrix_does(name, roles):
-    """From both sides, whichever roles are there."""
-    rng = np.random.default_rng(3)
-    rows = {role: rng.normal(size=(n, 4)) for role, n in zip("PNU", (7, 9, 20)) if role in roles}
-    dense = MAKERS[name]().quadratic_form({r: Moments.from_rows(x) for r, x in rows.items()})
-    lazy = MAKERS[name]().quadratic_form({r: Moments.matrix_free(x) for r, x in rows.items()})
-    v = rng.normal(size=4)
-    assert lazy.quadratic.shape == (4, 4)
-    np.testing.assert_allclose(lazy.quadratic @ v, dense.quadratic @ v, rtol=1e-10)
-    np.testing.assert_allclose(lazy.quadratic.rmatvec(v), dense.quadratic.T @ v, rtol=1e-10)
-    np.testing.assert_allclose(lazy.linear, dense.linear)
-    assert lazy.constant == pytest.approx(dense.constant)
-    assert lazy.convex == dense.convex

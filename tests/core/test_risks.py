@@ -12,7 +12,6 @@ from pnuauc.core.risks import (
     QuadraticForm,
     Term,
     gamma_bar,
-    get_risk,
     nu_risk,
     pn_risk,
     pnu_risk,
@@ -97,28 +96,12 @@ def test_missing_roles_are_named():
         pn_risk().value("squared", s)
 
 
-def test_one_row_of_each_role_is_enough_between_roles_and_two_within_one():
-    assert pn_risk().has_roles({"P": 1, "N": 1})
-    assert not pn_risk().has_roles({"P": 1, "N": 0})
-    assert not pu_risk(0.3).has_roles({"P": 1, "U": 5})  # pairs of two positives
-    assert pu_risk(0.3).has_roles({"P": 2, "U": 1})
-
-
 def test_only_a_subtracted_term_makes_a_part_unbounded():
     bounded = {
         c: Part("x", 1.0, (Term(1.0, "P", "N"), Term(c, "P", "P"))).bounded
         for c in (-0.1, 0.0, 0.1)
     }
     assert bounded == {-0.1: False, 0.0: True, 0.1: True}
-
-
-def test_a_risk_is_found_by_its_name():
-    assert get_risk("pn") == pn_risk()
-    assert get_risk("pu", prior=0.3) == pu_risk(0.3)
-    assert get_risk("nu", prior=0.3) == nu_risk(0.3)
-    assert get_risk("pnu", prior=0.3) == pnu_risk(0.0)  # by default labelled rows only
-    for eta in (0.6, -0.4):
-        assert get_risk("pnu", prior=0.3, eta=eta) == pnu_risk(eta, 0.3)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
@@ -231,14 +214,3 @@ def test_gradient_is_the_slope(loss, name):
             up, down = ({**s, role: s[role] + d * np.eye(5)[i]} for d in (step, -step))
             slope = (risk.value(loss, up) - risk.value(loss, down)) / (2 * step)
             assert g[i] == pytest.approx(slope, rel=1e-5, abs=1e-8)
-
-
-def test_weight_of_two_equals_a_row_twice():
-    rng = np.random.default_rng(4)
-    s = {role: rng.standard_normal(6) for role in "PNU"}
-    counts = {role: rng.integers(1, 4, 6) for role in "PNU"}
-    repeated = {role: s[role].repeat(counts[role]) for role in "PNU"}
-    for name, make in MAKERS.items():
-        for loss in LOSSES:
-            weighted = make().value(loss, s, {r: c.astype(float) for r, c in counts.items()})
-            assert weighted == pytest.approx(make().value(loss, repeated), rel=1e-11), name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,37 +170,6 @@ def test_wide_rows_that_are_their_own_features_are_kept():
     rows = array_rows(X, {"P": np.arange(10), "U": np.arange(10, 50)}, basis)
     assert all(next(r.map(lambda b: b.store is not None)) for r in rows.values())
     assert count_rows(rows["U"]) == 40
-
-
-N_P, N_N, N_U = 12, 15, 200
-
-
-N = N_P + N_N + N_U
-
-
-class Weighted:
-    """A refit whose scores are a weighted sum of the columns."""
-
-    def __init__(self, weights):
-        self.weights = np.asarray(weights)
-
-    def decision_function(self, X):
-        return X @ self.weights
-
-
-@pytest.fixture
-def whole():
-    rng = np.random.default_rng(0)
-    labels = [1] * N_P + [0] * N_N + [None] * N_U
-    order = rng.permutation(N)
-    return pa.table(
-        {
-            "a": rng.normal(size=N).round(1),
-            "b": rng.normal(size=N),
-            "id": [f"r{k}" for k in range(N)],
-            "y": pa.array([labels[k] for k in order], pa.int8()),
-        }
-    )
 
 
 def test_the_hash_of_a_long_text_does_not_depend_on_its_neighbors():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -66,12 +64,6 @@ def test_a_curve_and_a_threshold_say_what_they_are_of():
             roc_curve_estimate(roles, SCORES[kept], prior, "pu")
 
 
-def drawn(sizes, seed=0, prior=0.3):
-    y, scores, _ = gaussian_scores(seed, sizes, prior, 1.0, digits=1)
-    ends = np.cumsum(sizes)[:-1]
-    return y, scores, np.split(scores, ends)
-
-
 def test_a_threshold_flags_rows_at_and_above_it():
     y = [1] * 4 + [None] * 5
     scores = [3.0, 2.0, 1.0, 0.0, 3.0, 2.0, 2.0, 1.0, 0.0]
@@ -127,9 +119,6 @@ def test_an_interval_of_the_prior_has_the_level_that_is_said(ask):
     assert (wide.low, wide.high) != (narrow.low, narrow.high)
     default = ask((0.15, 0.25))
     assert (default.low, default.high) == (narrow.low, narrow.high)
-
-
-Z = stats.norm.ppf(0.975)
 
 
 def make(seed, n_p=60, n_u=2000, prior=0.2, digits=None):
@@ -222,11 +211,6 @@ def test_top_k_counts_hidden_positives():
     assert estimated == pytest.approx(really, rel=0.03)
 
 
-def test_ties_at_k_are_all_flagged():
-    result = threshold_estimate([1, 1, None, None, None], [1, 1, 1, 1, 0], 0.5, k=1)
-    assert result.n_flagged == 2
-
-
 def test_bad_input():
     y, scores, _ = make(0)
     with pytest.raises(PriorNotIdentifiedError):
@@ -257,8 +241,6 @@ def test_display_draws_curve_and_band():
     matplotlib.pyplot.close(display.figure_)
 
 
-def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
-    y, scores, _ = make(0)
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pnuauc\[plot\]"):
-        RocEstimateDisplay.from_predictions(y, scores, 0.2)
+def test_ties_at_k_are_all_flagged():
+    result = threshold_estimate([1, 1, None, None, None], [1, 1, 1, 1, 0], 0.5, k=1)
+    assert result.n_flagged == 2

@@ -63,21 +63,6 @@ def test_groups_stay_together_and_folds_are_even(groups, seed):
     assert (seen == 1).all()
 
 
-def draw(seed=0, sizes=(20, 40, 300), prior=0.2, d=3, distance=1.0):
-    """Two Gaussians; labels 1/0/-1, and a clean test set."""
-    rng = np.random.default_rng(seed)
-    n_p, n_n, n_u = sizes
-
-    def rows(positive):
-        centre = np.where(positive, distance / 2, -distance / 2)[:, None]
-        return rng.standard_normal((len(positive), d)) + centre
-
-    hidden = np.r_[np.ones(n_p, bool), np.zeros(n_n, bool), rng.random(n_u) < prior]
-    y = np.r_[np.ones(n_p, int), np.zeros(n_n, int), np.full(n_u, -1)]
-    truth = rng.random(2000) < prior
-    return rows(hidden), y, rows(truth), truth
-
-
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_folds_need_as_many_rows_of_every_role(n):
     y = [1] * n + [0] * 20 + [None] * 30
@@ -90,9 +75,6 @@ def test_folds_need_as_many_rows_of_every_role(n):
         assert not set(train) & set(test)
         assert min(train) < n
         assert min(test) < n
-
-
-NAMES = ("positive_label", "negative_label", "unlabeled_label")
 
 
 def test_grouped_folds_without_some_role_are_refused():
@@ -281,8 +263,6 @@ CODES = np.where(np.arange(160) < 60, HIDDEN.astype(int), -1)
 
 MODEL = AUCClassifier(prior=0.3, n_centers=20, random_state=0)
 
-LABELLED = CODES >= 0
-
 
 def partly(kind):
     return np.where(CODES < 0, np.nan, CODES) if kind == "missing" else CODES
@@ -330,20 +310,6 @@ def test_a_cross_fitted_auc_counts_groups_and_takes_any_splits():
     ordered = np.argsort(y)
     with pytest.raises(ValueError, match="no positive row to train on"):
         cross_fit_auc(LogisticRegression(), X[ordered], y[ordered], cv=KFold(2))
-
-
-def test_groups_widen_intervals_of_estimates_and_comparisons():
-    rng = np.random.default_rng(0)
-    y, a = np.repeat([1, 0], 60), rng.normal(size=120) + np.repeat([1, 0], 60)
-    b = a + rng.normal(size=120)
-    many = np.repeat(np.arange(120), 5)
-    once, often = auc_estimate(y, a), auc_estimate(y[many], a[many], groups=many)
-    assert (often.low, often.high) == pytest.approx((once.low, once.high), abs=0.01)
-    assert any("60 positive" in note or "300 positive" in note for note in often.notes)
-    single = compare_auc(y, a, b)
-    assert compare_auc(y[many], a[many], b[many], groups=many).std_error == pytest.approx(
-        single.std_error, rel=0.02
-    )
 
 
 def test_weights_reach_the_scorer_by_metadata_routing():
@@ -398,3 +364,17 @@ def test_metadata_routing_brings_groups_to_the_splitter():
     for rows in seen:
         inside = np.isin(np.round(X[:, 0], 12), list(rows)).reshape(30, 3)
         assert (inside.all(axis=1) | ~inside.any(axis=1)).all()
+
+
+def test_groups_widen_intervals_of_estimates_and_comparisons():
+    rng = np.random.default_rng(0)
+    y, a = np.repeat([1, 0], 60), rng.normal(size=120) + np.repeat([1, 0], 60)
+    b = a + rng.normal(size=120)
+    many = np.repeat(np.arange(120), 5)
+    once, often = auc_estimate(y, a), auc_estimate(y[many], a[many], groups=many)
+    assert (often.low, often.high) == pytest.approx((once.low, once.high), abs=0.01)
+    assert any("60 positive" in note or "300 positive" in note for note in often.notes)
+    single = compare_auc(y, a, b)
+    assert compare_auc(y[many], a[many], b[many], groups=many).std_error == pytest.approx(
+        single.std_error, rel=0.02
+    )

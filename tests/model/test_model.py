@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -114,6 +115,9 @@ def test_a_model_scores_places_and_explains():
     assert reason.column == "x0"
     assert reason.effect == pytest.approx(2.0 * (encoded[400, 0] - encoded.mean()))
     assert encoder.groups("kernels", "trees") == {"x0": [0, 1]}
+    assert model.reasons(encoded[:1], 1, []) == [[]]
+    with pytest.raises(InputError, match="holds no typical row"):
+        replace(model, typical=None).reasons(encoded[:1])
     with pytest.raises(InputError, match="score of row 2 is too large"):
         model.score_encoded(np.array([[1.0], [1e308 * 1.7]]))
 

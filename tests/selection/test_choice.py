@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -13,7 +11,6 @@ from pnuauc.selection import PAPER_ALPHAS, PAPER_ETAS
 from pnuauc.selection.choice import (
     PAPER_WIDTHS,
     Candidates,
-    Choice,
     Gain,
     average,
     explain,
@@ -31,14 +28,6 @@ def test_the_grids_are_those_of_the_paper():
     np.testing.assert_allclose(PAPER_ALPHAS, 10.0 ** np.arange(-3, 2))
     np.testing.assert_allclose(PAPER_ETAS, np.arange(-9, 10) / 10)
     assert [parse_width(width) for width in PAPER_WIDTHS] == [(2.0**k, True) for k in range(-3, 2)]
-
-
-def test_candidates_are_every_combination():
-    found = Candidates.from_grid([1.0, 2.0], [-0.5, 0.0, 0.5], [0.1, 1.0])
-    every = list(itertools.product([1.0, 2.0], [-0.5, 0.0, 0.5], [0.1, 1.0]))
-    assert len(found) == 12
-    assert [tuple(found.parameters(i).values()) for i in range(12)] == every
-    assert list(found.parameters(0)) == ["width", "eta", "alpha"]
 
 
 def test_ties_go_to_the_simpler_candidate():
@@ -113,20 +102,6 @@ def test_the_gain_is_judged_by_folds_that_did_not_choose(gap):
     assert found.clear is bool(abs(np.mean(gains)) > stats.t.ppf(0.975, 3) * error)
 
 
-def test_a_gain_needs_both_kinds_of_candidates_and_two_folds():
-    criterion, candidates = a_criterion()
-    only = Candidates.from_grid([1.0, 2.0], [0.0], [0.1, 1.0])
-    assert held_out_gain(Criterion("x", criterion.fold_risks[:, :4], {}, 0.1), only, 1.0) is None
-    none = Candidates.from_grid([1.0, 2.0], [0.5], [0.1, 1.0])
-    assert held_out_gain(Criterion("x", criterion.fold_risks[:, :4], {}, 0.1), none, 1.0) is None
-    two = Criterion("x", criterion.fold_risks[:2], {}, 0.1)
-    assert held_out_gain(two, candidates, 1.0) is not None
-    gone = criterion.fold_risks.copy()
-    gone[1:] = np.nan
-    with pytest.raises(ValueError, match="No candidate"):
-        held_out_gain(Criterion("x", gone, {}, 0.1), candidates, 1.0)
-
-
 def test_the_report_is_read_off_the_validation_risks():
     criterion, candidates = a_criterion()
     risks = criterion.fold_risks.copy()
@@ -182,16 +157,3 @@ def test_a_clear_gain_is_found(gain):
     assert held_out_gain(criterion.among(candidates.eta == 0), candidates, 0.5).value == 0.0
     only = Candidates.from_grid([1.0], [0.5], [0.1, 1.0])
     assert held_out_gain(criterion, only, 0.5) is None
-
-
-def test_etas_within_one_error_of_the_best():
-    """Risks .30, .31, .33 with an error of .02 of the best: the first two."""
-    candidates = Candidates.from_grid([1.0], [-0.5, 0.0, 0.5], [1.0])
-    risks = np.array([[0.28, 0.31, 0.33], [0.32, 0.31, 0.33]])
-    criterion = Criterion("simple", risks, {}, 0.1)
-    assert criterion.std_error[0] == pytest.approx(0.02)
-    choice = Choice(np.array([0]), np.ones(1))
-    report = explain(criterion, candidates, choice, None)
-    assert (report.eta_low, report.eta_high, report.eta_mean) == (-0.5, 0.0, -0.5)
-    assert (report.n_dropped, report.gain, report.gain_std_error) == (0, None, None)
-    assert "without a minimum" not in report.message

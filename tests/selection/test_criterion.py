@@ -125,13 +125,6 @@ def test_mean_and_error_over_the_folds_that_have_a_value():
     np.testing.assert_allclose(found.std_error[:2], expected)
 
 
-def test_a_fold_without_unlabeled_rows_leaves_labeled_pairs():
-    folds = [drawn(0)[0], drawn(1, sizes=(5, 6, 0))[0]]
-    found = held_out_covariance(counts_of(folds), 0.3)
-    np.testing.assert_allclose(found, held_out_covariance(counts_of(folds), None))
-    assert found[0, 0] > 0
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.sampled_from([1, 3, 50, 10**6]))
 def test_of_many_labeled_rows_only_some_scores_are_anchors(seed, n_anchors, n_values):
@@ -183,13 +176,6 @@ def test_a_weight_of_two_is_a_row_twice(seed):
         )
 
 
-def test_one_row_of_a_class_shows_no_spread():
-    scores, _ = drawn(3, sizes=(1, 6, 30))
-    found = held_out_covariance([counted(scores)], None)
-    variance = np.mean([wins(p, n).mean(0).var(ddof=1) for p, n in zip(scores[0], scores[1])])
-    assert found[0, 0] == pytest.approx(variance / 6)
-
-
 def test_no_candidate_that_is_usable_leaves_nothing_to_judge():
     scores, _ = drawn()
     counts = [counted(scores)] * 2
@@ -206,3 +192,10 @@ def test_one_fold_has_no_error_and_is_judged_alone():
     among = criterion.among(np.array([False, True]))
     np.testing.assert_array_equal(among.fold_risks, [[np.nan, 0.4]])
     assert among.noise == 0.1
+
+
+def test_a_fold_without_unlabeled_rows_leaves_labeled_pairs():
+    folds = [drawn(0)[0], drawn(1, sizes=(5, 6, 0))[0]]
+    found = held_out_covariance(counts_of(folds), 0.3)
+    np.testing.assert_allclose(found, held_out_covariance(counts_of(folds), None))
+    assert found[0, 0] > 0

@@ -83,14 +83,6 @@ def test_copies_share_a_fold_where_one_class_is_labeled(role):
     assert folds.size("U") == 40
 
 
-def test_rows_without_copies_are_dealt_as_if_nobody_had_looked():
-    X, rows = copied(0, (9, 21, 40), [(30, 31)])  # a copy in U does not count
-    looked, plain = deal_folds(rows, 4, X, random_state=1), deal_folds(rows, 4, random_state=1)
-    for role in "PNU":
-        for a, b in zip(looked.rows[role], plain.rows[role], strict=True):
-            np.testing.assert_array_equal(a, b)
-
-
 def test_copies_leave_as_many_folds_as_there_are_different_rows():
     X, rows = copied(0, (6, 21, 40), [(0, 1, 2), (3, 4)])  # positives: three different rows
     assert deal_folds(rows, 5, X, random_state=0).n_folds == 3
@@ -256,16 +248,6 @@ def test_numbers_of_folds(cv):
     assert read_cv(pairs) is pairs
 
 
-def test_a_role_dealt_anew_leaves_the_others():
-    one, two = ([np.array([k]), np.array([k + 1])] for k in (0, 2))
-    folds = FoldedRows({"P": one, "U": two}, 2)
-    dealt = folds.refolded("U", np.array([7, 8, 9]), np.array([1, 0, 1]))
-    assert [part.tolist() for part in dealt.rows["U"]] == [[8], [7, 9]]
-    assert [part.tolist() for part in dealt.rows["P"]] == [[0], [1]]
-    assert (dealt.size("U"), folds.size("U"), folds.size("N")) == (3, 2, 0)
-    assert repr(folds) == "FoldedRows(2 folds of P=2, U=2)"
-
-
 @pytest.mark.slow
 def test_on_noise_held_out_rows_rank_by_chance(basis_of):
     """Mean AUC .5 within .035 (3 standard errors of 60 draws are .056); chosen by the other folds
@@ -315,3 +297,11 @@ def test_groups_stay_in_one_fold_whatever_their_roles_and_splitters_refuse_by_ro
     with pytest.raises(ValueError, match="as TimeSeriesSplit does"):
         deal_folds(rows, TimeSeriesSplit(3), X, labels[shuffled])
     assert deal_folds(rows, GroupKFold(4), X, labels[shuffled], groups=groups).n_folds == 4
+
+
+def test_rows_without_copies_are_dealt_as_if_nobody_had_looked():
+    X, rows = copied(0, (9, 21, 40), [(30, 31)])  # a copy in U does not count
+    looked, plain = deal_folds(rows, 4, X, random_state=1), deal_folds(rows, 4, random_state=1)
+    for role in "PNU":
+        for a, b in zip(looked.rows[role], plain.rows[role], strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -50,27 +50,6 @@ def test_kept_candidates_without_a_minimum_are_counted():
     assert chosen.n_iter == 1
 
 
-def test_held_out_scores_are_those_of_models_that_did_not_see_the_fold():
-    """Labelled pairs by brute force: the squared loss has its minimum in closed form."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 2)) + (np.arange(40) < 12)[:, None]
-    rows = {"P": np.arange(12), "N": np.arange(12, 40)}
-    basis = MultiscaleBasis(8, ("median",), random_state=0).fit(X)
-    folds = deal_folds(rows, 3, random_state=0)
-    grid = TrainedGrid.from_arrays(X, folds, basis, (0.0,), (0.1,), None).train()
-    risks = grid.judge("pn").fold_risks[:, 0]
-    features = basis.scale(0).features(X)
-    for k in range(3):
-        held = {role: folds.rows[role][k] for role in "PN"}
-        p, n = (features[np.setdiff1d(rows[role], held[role])] for role in "PN")
-        gap = p.mean(0) - n.mean(0)
-        matrix = np.cov(p.T, bias=True) + np.cov(n.T, bias=True) + np.outer(gap, gap)
-        coef = np.linalg.solve(matrix + 0.1 * np.eye(len(gap)), gap)
-        scores = features @ coef
-        expected = 1 - wins(scores[held["P"]], scores[held["N"]]).mean()
-        assert risks[k] == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(("role", "part"), [("P", "PU"), ("N", "NU")])
 def test_one_labeled_class_is_judged_against_unlabeled_rows(role, part):
     """Held-out risks by brute force; nothing is made up for the class that is not there."""

@@ -14,7 +14,7 @@ from pnuauc.core.risks import pnu_risk
 from pnuauc.core.rows import ArrayRows
 from pnuauc.losses import get_loss
 from pnuauc.selection import TrainedGrid
-from pnuauc.selection.trainers import Fitted, RefitTrainer
+from pnuauc.selection.trainers import RefitTrainer
 
 
 def test_the_parts_and_the_estimator_have_the_same_defaults():
@@ -28,20 +28,6 @@ def test_the_parts_and_the_estimator_have_the_same_defaults():
                 assert parameter.default == ours[name], (part, name)
                 shared.add(name)
     assert shared >= {"loss", "max_iter", "tol", "selection", "temperature"}
-
-
-def test_the_longest_of_several_fits():
-    parts = [Fitted(np.ones((2, 3)) * k, np.ones(2) * k, np.array([k > 1, False]), k)
-             for k in (1, 3, 2)]  # fmt: skip
-    joined = Fitted.joined(parts)
-    assert joined.n_iter == 3
-    assert joined.coef[:, 0].tolist() == [1, 1, 3, 3, 2, 2]
-    assert joined.spread.tolist() == [1, 1, 3, 3, 2, 2]
-    assert joined.corrected.tolist() == [False, False, True, False, True, False]
-    taken = joined.take(np.array([4, 0]))
-    assert (taken.coef[:, 0].tolist(), taken.corrected.tolist(), taken.n_iter) == (
-        [2, 1], [True, False], 3
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
