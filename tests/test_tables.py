@@ -7,9 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from pnuauc import evaluate_table, fit_table, load_model
+from pnuauc import fit_table, load_model
 from pnuauc.exceptions import InputError
-from pnuauc.metrics import auc_estimate
 from pnuauc.study import make_payments
 
 pytest.importorskip("pyarrow")
@@ -77,25 +76,6 @@ def test_settings_that_do_not_exist_are_named(payments):
             fit_table(payments, "is_fraud", **{option: 3})
     with pytest.raises(InputError, match="no column 'nope'"):
         fit_table(payments, "nope")
-
-
-def test_evaluate_reads_off_auc_estimate():
-    rng = np.random.default_rng(0)
-    y = [1] * 20 + [0] * 20 + [None] * 200
-    frame = {"y": y, "a": rng.normal(size=240), "b": rng.normal(size=240)}
-    pa = pytest.importorskip("pyarrow")
-    table = pa.table({**frame, "y": pa.array(y, pa.int8())})
-    found = evaluate_table(table, "y", "a", prior=(0.1, 0.3))
-    known = auc_estimate(y, frame["a"], (0.1, 0.3))
-    assert found["scores"]["a"]["auc"]["value"] == pytest.approx(known.value)
-    assert found["scores"]["a"]["auc"]["low"] == pytest.approx(known.low)
-    assert found["comparison"] is None
-    both = evaluate_table(table, "y", ["a", "b"], prior=0.2)
-    assert both["comparison"]["a"] == "a"
-    assert both["comparison"]["difference"] == pytest.approx(
-        both["scores"]["a"]["auc"]["value"] - both["scores"]["b"]["auc"]["value"], abs=0.2
-    )
-    assert evaluate_table(table, "y", "a", prior="auto")["prior"]["source"].startswith("estimated")
 
 
 def test_the_rows_to_review_are_a_frame(fit):

@@ -37,7 +37,8 @@ def test_evaluation_compares_the_first_with_the_second():
     truth = np.arange(80) < 40
     columns = {"good": truth * 2.0 + rng.normal(size=80), "bad": rng.normal(size=80)}
     table = pa.table({**columns, "y": truth.astype(np.int8)})
-    found = evaluate_table(table, "y", ["good", "bad"])["comparison"]
+    found = evaluate_table(table, "y", ["good", "bad"], level=0.7)["comparison"]
+    assert found["level"] == 0.7
     aucs = [wins(columns[c][truth], columns[c][~truth]).mean() for c in ("good", "bad")]
     assert (found["a"], found["b"]) == ("good", "bad")
     assert found["difference"] == pytest.approx(aucs[0] - aucs[1])
@@ -77,10 +78,13 @@ def test_an_evaluation_gives_every_method_that_the_roles_allow():
     for name, told in found["methods"].items():
         assert told["value"] == pytest.approx(auc_estimate(labels, scores, 0.25, name, 0.9).value)
         assert told["level"] == 0.9
-    assert 0.25 in found["sensitivity"]["priors"]
+    assert found["sensitivity"]["priors"] == [0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.3, 0.5]
+    assert found["sensitivity"]["level"] == 0.9
     assert found["auc"]["method"] == auc_estimate(labels, scores, 0.25, "auto", 0.9).method
     chosen = evaluate_table(table, "y", ["s"], prior=0.25, method="pu")["scores"]["s"]["auc"]
     assert (chosen["method"], chosen["level"]) == ("pu", 0.95)
+    estimated = evaluate_table(table, "y", "s", prior="auto", level=0.7)["prior"]
+    assert (estimated["source"][:9], estimated["level"]) == ("estimated", 0.7)
 
 
 def test_the_prior_comes_from_the_first_column_and_from_some_rows_of_many(monkeypatch):
@@ -97,33 +101,3 @@ def test_the_prior_comes_from_the_first_column_and_from_some_rows_of_many(monkey
     assert found["labels"]["unlabeled"] == 150
     share = found["scores"]["noise"]["methods"]["pu_raw"]["value"]
     assert share == pytest.approx(wins(noise[:20], noise[50:]).mean())  # among all rows
-
-
-def test_priors_that_an_evaluation_shows():
-    rng = np.random.default_rng(1)
-    y = [1] * 40 + [0] * 60 + [None] * 300
-    table = pa.table({"s": rng.normal(size=400), "y": pa.array(y, pa.int8())})
-    shown = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5]
-    alone = evaluate_table(
-        table.filter(pa.compute.invert(pa.compute.equal(table["y"], 0)).fill_null(True)), "y", ["s"]
-    )
-    assert alone["scores"]["s"]["sensitivity"]["priors"] == shown
-    known = evaluate_table(table, "y", ["s"], prior=0.123456)
-    assert known["scores"]["s"]["sensitivity"]["priors"] == sorted([*shown, 0.1235])
-    assert known["scores"]["s"]["sensitivity"]["level"] == 0.95
-
-
-def test_an_evaluation_has_the_level_that_is_asked_for():
-    labels, scores, _ = gaussian_scores(1, (20, 20, 100), 0.2)
-    cells = pa.array([None if np.isnan(v) else int(v) for v in labels], pa.int8())
-    table = pa.table({"s": scores, "t": -scores, "y": cells})
-    found = evaluate_table(table, "y", ["s", "t"], level=0.7, prior=(0.1, 0.3))
-    one = found["scores"]["s"]
-    assert {told["level"] for told in one["methods"].values()} == {0.7}
-    assert (one["auc"]["level"], one["sensitivity"]["level"]) == (0.7, 0.7)
-    assert found["comparison"]["level"] == 0.7
-    estimated = evaluate_table(table, "y", ["s"], level=0.7)
-    assert estimated["prior"]["level"] == 0.7
-    only = np.isnan(labels) | (labels == 1)
-    open_ = evaluate_table(table.filter(pa.array(only)), "y", ["s"], level=0.7)
-    assert open_["scores"]["s"]["sensitivity"]["level"] == 0.7

@@ -111,6 +111,7 @@ def test_threshold_and_rows_to_review_come_from_all_rows(frame):
     places = fit.model.percentile(scores)
     true = 100 * (np.argsort(np.argsort(scores)) / len(scores))
     assert np.abs(places - true).max() < 100 * 2 / 300
+    assert fit.ranker.intercept_ == -fit.ranker.threshold_ == pytest.approx(-fit.model.threshold)
     assert np.mean(fit.ranker.decision_function(fit.encoder.transform(unlabeled)) > 0) == (
         np.mean(scores > 0)
     )

@@ -177,8 +177,10 @@ class BasePrior(BaseEstimator):
                 about="prior",
             )
         estimate, diagnostics = self._estimate(X, roles)
-        if estimate.doubt is not None:
-            self._refuse(estimate.doubt)
+        if estimate.doubt is not None and self.on_unidentified == "raise":
+            raise PriorNotIdentifiedError(estimate.doubt, about="prior")
+        if estimate.doubt is not None and self.on_unidentified == "warn":
+            warn(estimate.doubt, PnuaucWarning)
         if estimate.is_given:  # says nothing of its own
             estimate = replace(estimate, source=f"estimated by {type(self).__name__}")
         self.estimate_ = estimate
@@ -217,12 +219,6 @@ class BasePrior(BaseEstimator):
                 'on_unidentified must be "raise", "warn" or "ignore", '
                 f"got {self.on_unidentified!r}."
             )
-
-    def _refuse(self, doubt: str) -> None:
-        if self.on_unidentified == "raise":
-            raise PriorNotIdentifiedError(doubt, about="prior")
-        if self.on_unidentified == "warn":
-            warn(doubt, PnuaucWarning)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -308,10 +308,11 @@ class _Fit:
         if settings.comparisons:
             compare_findings(found, self.ranker, rows.counts.setting)
         tick("measuring columns", 0.0)
-        measured = settings.importance and evidence.doubt is None
-        found.importance = importance_findings(
-            evidence if measured else None, self.X, self.encoder, settings.random_state
-        )
+        found.importance = None
+        if settings.importance and evidence.doubt is None:
+            found.importance = importance_findings(
+                evidence, self.X, self.encoder, settings.random_state
+            )
         if columns.groups != NO_GROUPS and rows.groups is None and rows.spare is not None:
             tick("keeping rows together", 0.0)
             suspected = suspect_groups(

@@ -71,7 +71,15 @@ def suspect_groups(
             f"Column '{suspect.column}' seems to name groups: rows of one value are alike, and "
             f"{suspect.n:,} labelled rows share theirs."
         )
-    auc = _grouped_auc(suspect, X, rows.roles, ranker, settings, folds)
+    again, auc = clone(ranker), None
+    try:
+        if isinstance(again, AutoAUCClassifier):
+            again.set_params(rivals=False).fit(X, rows.roles, groups=suspect.groups)
+        evidence = evidence_of(again, X, rows.roles, settings, cv=folds, groups=suspect.groups)
+        if evidence.doubt is None:
+            auc = auc_finding(evidence.posterior, settings.level)
+    except ValueError:  # the rows of a class are one group
+        pass
     if auc is None:
         said += " No AUC can be stated with them kept together."
     else:
@@ -83,20 +91,6 @@ def suspect_groups(
     column = "the column that says so" if suspect.column is None else f"'{suspect.column}'"
     said += f" Give {column} as the group, or 'none' if there are no groups."
     return Suspected(suspect.column, suspect.n, auc, said)
-
-
-def _grouped_auc(
-    suspect: Suspect, X: Any, roles: Roles, ranker: Any, settings: Any, folds: int
-) -> AUCFinding | None:
-    """Held-out AUC with these groups kept together; None where it cannot be stated."""
-    again = clone(ranker)
-    try:
-        if isinstance(again, AutoAUCClassifier):
-            again.set_params(rivals=False).fit(X, roles, groups=suspect.groups)
-        evidence = evidence_of(again, X, roles, settings, cv=folds, groups=suspect.groups)
-    except ValueError:  # the rows of a class are one group
-        return None
-    return auc_finding(evidence.posterior, settings.level) if evidence.doubt is None else None
 
 
 def find_groups(read: Any, spare: Any, X: Any, roles: Roles, own: dict[str, Any]) -> Suspect | None:

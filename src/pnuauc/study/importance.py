@@ -26,23 +26,18 @@ _LEAST_ROWS = 5
 _REPEATS = 3
 
 
-def importance_findings(
-    evidence: Evidence | None, X: Any, encoder: TableEncoder, seed: int
-) -> Importance:
+def importance_findings(evidence: Evidence, X: Any, encoder: TableEncoder, seed: int) -> Importance:
     """How much the held-out AUC falls when a column of the labelled rows is replaced.
 
     The cells are those of unlabelled rows drawn at random (without such rows: of other labelled
     ones); all encoded columns of one table column go together. The fall is the paired difference
     on the held-out rows, mean and standard deviation over ``_REPEATS`` draws. Of more than
     ``MAX_SHUFFLED`` columns only those are replaced whose values correlate most with the held-out
-    scores. ``direction`` says which values score higher. Without evidence nothing is measured.
+    scores. ``direction`` says which values score higher.
     """
     n_columns = encoder.n_features_in_
-    if evidence is None:
-        return Importance([], "Not measured.", n_columns)
-    held_out = evidence.held_out
     scores = special.ndtri(evidence.places)
-    held = kernels_of(X[held_out.rows], encoder)
+    held = kernels_of(X[evidence.held_out.rows], encoder)
     groups = _strongest(encoder, r_regression(held, scores), MAX_SHUFFLED)
     names = [] if encoder.is_sparse else encoder.get_feature_names_out().tolist()
     flags = {column.name for column in encoder.columns_ if column.kind == "boolean"}
@@ -50,7 +45,7 @@ def importance_findings(
     if held.shape[1] < X.shape[1]:  # the trees' own columns go along
         every = encoder.groups("kernels", "trees")
         replaced = {name: every[name] for name in groups}
-    results = replacement_importance(evidence, X, replaced, seed=seed)
+    results = _falls(evidence, X, replaced, seed)
     for item in results:
         name, columns = item.column, groups[item.column]
         features = [names[j] for j in columns] if names else [name]
@@ -68,8 +63,8 @@ def importance_findings(
     return Importance(results, procedure, n_columns)
 
 
-def replacement_importance(
-    evidence: Evidence, X: Any, groups: dict[str, list[int]], *, seed: int, repeats: int = _REPEATS
+def _falls(
+    evidence: Evidence, X: Any, groups: dict[str, list[int]], seed: int
 ) -> list[ColumnImportance]:
     """Fall of the AUC, mean and standard deviation over repeats, for every group of columns."""
     rng = np.random.default_rng(seed)
@@ -78,7 +73,7 @@ def replacement_importance(
     pool = pool if len(pool) else every.rows
     held_out, places = every.of_labeled(), evidence.places[every.labeled]
     share = None if evidence.prior is None else evidence.prior.value
-    tasks = [(name, columns) for name, columns in groups.items() for _ in range(repeats)]
+    tasks = [(name, columns) for name, columns in groups.items() for _ in range(_REPEATS)]
     changed = np.repeat(held_out.scores[None], len(tasks), axis=0)
     for k, models in enumerate(held_out.models):
         own = np.flatnonzero(held_out.fold == k)

@@ -98,17 +98,14 @@ def _far_ahead(readings: list[_Reading]) -> list[str]:
         return []
     first, second = list(best.values())[:2]
     sure = 0.5 + first.strength - 2.0 * first.error
-    if sure < _STRONG or _logit(sure) - _logit(0.5 + second.strength) < _GAP:
+    logits = special.logit(np.clip([sure, 0.5 + second.strength], 1e-6, 1.0 - 1e-6))
+    if sure < _STRONG or logits[0] - logits[1] < _GAP:
         return []
     return [
         f"Column '{first.column}' alone ranks with an AUC of {0.5 + first.strength:.2f}, the next "
         f"best, '{second.column}', with {0.5 + second.strength:.2f}: is it a copy of the label, or "
         f"known only after it? {_ADVICE}"
     ]
-
-
-def _logit(share: float) -> float:
-    return float(special.logit(np.clip(share, 1e-6, 1.0 - 1e-6)))
 
 
 def _orderings(column: Column, values: Any, roles: Roles) -> list[Floats]:
