@@ -78,9 +78,7 @@ def test_forms_where_the_decimal_mark_is_a_comma(cells, form):
 @pytest.mark.parametrize(
     ("cells", "remark"),
     [
-        (["12%", "3", "4%"], "percents"), (["$1", "2%", "5"], "percents and amounts of money"),
-        (["$1,000.5", "7"], "amounts of money with thousands marks"),
-        (["€ 1,5", "7"], "amounts of money with a decimal comma"), (["1.5", "2"], None),
+        (["1.5", "2"], None),
         (["2024-01-31"], None), (["31-Jan-2024"], "dates"), (["Jan 31, 2024"], "dates"),
         (["31/01/2024"], "dates with the day first"), (["13:45"], "times of the day"),
         (["01/31/2024"], "dates with the month first"), (["2 days"], "durations"),

@@ -349,32 +349,20 @@ TABLE = pa.table(
 )
 
 
-def write(table, path):
-    kind = path.suffix
-    if kind == ".parquet":
-        pa.parquet.write_table(table, path)
-    elif kind == ".feather":
-        pa.feather.write_feather(table, path)
-    elif kind == ".arrow":
-        with pa.ipc.new_stream(path, table.schema) as writer:
-            writer.write_table(table)
-    else:
-        delimiter = "\t" if kind == ".tsv" else ","
-        pa.csv.write_csv(table, path, pa.csv.WriteOptions(delimiter=delimiter))
-    return path
-
-
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".feather", ".arrow"])
-def test_every_format_reads_the_same(tmp_path, ending):
-    path = write(TABLE, tmp_path / f"table{ending}")
+@pytest.mark.parametrize("form", sorted({*FORMATS} - {"json lines", "excel"}))
+def test_every_format_reads_the_same(tmp_path, form):
+    """But those of rows of Python values: JSON has no times."""
+    name, write = FORMATS[form]
+    path = tmp_path / name
+    write(TABLE, path)
     whole = read_table(path)
     assert whole.column_names == TABLE.column_names == reader_of(path).schema().names
     assert whole.to_pydict() == TABLE.to_pydict()
     batches = list(iter_batches(path, ["y", "size"], rows=3))
     assert [b.num_rows for b in batches] == [3, 1]
     streamed = pa.Table.from_batches(batches).to_pydict()
-    if ending in {".csv", ".tsv"}:  # cells as they are written
-        assert streamed == {"y": ["1", "0", "", ""], "size": ["1.5", "2", "", "4"]}
+    if ".csv" in name or ".tsv" in name:  # cells as they are written
+        assert streamed == {"y": ["1", "0", "", ""], "size": ["1.5", "2.0", "", "4.0"]}
         floats = iter_batches(path, ["y", "size"], floats=["y", "size"])
         streamed = pa.Table.from_batches(list(floats)).to_pydict()
     assert streamed == TABLE.select(["y", "size"]).to_pydict()
