@@ -363,3 +363,12 @@ def test_the_share_of_a_draw_is_asked_of_the_same_posterior():
     fit = fit_table(table, "is_fraud", ids="payment_id", importance=False, folds=3)
     assert fit.ranker.auc_.value == fit.findings["auc"]["value"]
     assert fit.ranker.prior_ == pytest.approx(fit.findings["prior"]["value"])
+
+
+def test_where_the_auc_is_withheld_nothing_is_compared(told):
+    if told.withheld:
+        assert (told.json["auc"], told.json["unlabeled_effect"], told.json["rivals"]) == (
+            None,
+            None,
+            [],
+        )

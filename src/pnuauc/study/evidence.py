@@ -253,8 +253,11 @@ def compare_findings(found: Findings, ranker: Any, setting: str) -> None:
         effect.message = (
             f"There are no labelled {without}: without the unlabelled rows there would be no model."
         )
-    elif isinstance(ranker, AutoAUCClassifier) and ranker.scorer_.foreign:
-        found.unlabeled_effect = None  # they did what an estimator from elsewhere makes of them
+    elif isinstance(ranker, AutoAUCClassifier) and (
+        auc is None or ranker.scorer_.foreign or not ranker.rivals_
+    ):
+        # nothing can be compared, or they did what an estimator from elsewhere makes of them
+        found.unlabeled_effect = None
     for rival in [] if auc is None else getattr(ranker, "rivals_", []):
         assert auc is not None
         value, _, low, high, p_value = rival.difference

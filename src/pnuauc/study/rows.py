@@ -496,8 +496,9 @@ def _label_weights(table: Any, name: str, roles: Roles) -> tuple[Floats, list[st
         if len(rows) and not weights[rows].any():
             raise InputError(
                 f"Column '{name}' gives no {word} row a chance below 1 of having been labelled: "
-                f"nothing is known of {word} rows among the unlabelled ones. Drop the column to "
-                "take the labels for a fair sample."
+                f"nothing is known of {word} rows among the unlabelled ones. Go on with the review "
+                "until rows drawn at random hold one, or leave this column out: the "
+                "ranking is the same, and what cannot be stated is withheld."
             )
     unknown, certain = int((labeled & ~known).sum()), int((weights[used] == 0.0).sum())
     counts = ((unknown, "an unknown chance"), (certain, "certainty"))
