@@ -28,13 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pnuauc._utils.arrays import Floats, Indices
-from pnuauc.core.ranks import (
-    SINGLES,
-    ScoreCounts,
-    check_scores,
-    pairs_won,
-    raw_to_auc,
-)
+from pnuauc.core.ranks import PAIRS, ScoreCounts, check_scores, pairs_won, raw_to_auc
 from pnuauc.evaluation.conditional import known_prior
 from pnuauc.evaluation.estimate import (
     AUCEstimate,
@@ -42,6 +36,8 @@ from pnuauc.evaluation.estimate import (
     choose_method,
     combination_weights,
     planned_covariance,
+    rank_method,
+    weights_of,
 )
 from pnuauc.evaluation.sklearn_tools import RoleStratifiedShuffleSplit
 from pnuauc.labels import Roles, read_roles
@@ -58,17 +54,15 @@ class _Estimator:
     """value = weights @ (raw pair means of PN, PU, NU) - offset, the same for all scores."""
 
     roles: Roles
-    stop: Indices | None  # rows for stopping, all if None
-    honest: Indices | None  # rows kept aside
+    stop: Indices  # rows for stopping
+    honest: Indices  # rows kept aside
     method: str
     weights: Floats
     offset: float
     std_error: float
 
-    def counts(self, scores: ArrayLike, rows: Indices | None) -> ScoreCounts:
+    def counts(self, scores: ArrayLike, rows: Indices) -> ScoreCounts:
         values = check_scores(scores, len(self.roles))
-        if rows is None:
-            return ScoreCounts.from_roles(self.roles, values)
         return ScoreCounts.from_roles(self.roles.take(rows), values[rows])
 
     def value(self, scores: ArrayLike) -> float:
@@ -77,42 +71,34 @@ class _Estimator:
         roles = np.split(check_scores(scores, len(self.roles))[order], ends)
         for values in roles:
             values.sort()
-        pairs = ((0, 1), (0, 2), (2, 1))  # winners and losers of PN, PU, NU
-        raw = [pairs_won(roles[a], roles[b]) for a, b in np.array(pairs)[used]]
+        raw = [pairs_won(roles[a], roles[b]) for a, b in np.array(PAIRS)[used]]
         return float(self.weights[used] @ raw - self.offset)
 
     @cached_property
     def by_role(self) -> tuple[Indices, Indices]:
         """Rows of P, N and, where they count, of U that stopping sees; where each role ends."""
-        part = self.roles if self.stop is None else self.roles.take(self.stop)
-        rows = [part.positive, part.negative]
-        if self.weights[1:].any():
-            rows.append(part.unlabeled)
-        order = np.concatenate(rows)
-        return order if self.stop is None else self.stop[order], np.cumsum([len(r) for r in rows])
+        letters = "PNU" if self.weights[1:].any() else "PN"
+        rows = [self.roles.take(self.stop).by_letter[letter] for letter in letters]
+        return self.stop[np.concatenate(rows)], np.cumsum([len(r) for r in rows])
 
 
 def _fix(
     roles: Roles, prior: ClassPrior | None, method: str, holdout: float, random_state: Any
 ) -> _Estimator:
-    stop = honest = None
+    stop, honest = np.arange(len(roles)), np.arange(0)
     if holdout:
         split = RoleStratifiedShuffleSplit(1, test_size=holdout, random_state=random_state)
         stop, honest = (np.sort(part) for part in next(split.split(roles.codes, roles)))
-    n = roles.counts if stop is None else roles.take(stop).counts
-    if prior is None and method == "auto" and not (n[0] and n[1]):
-        method = "pu_raw" if n[0] else "nu_raw"  # ranks models as PU and NU do
-    chosen, _ = choose_method(method, n, prior)
+    n = roles.take(stop).counts
+    chosen, _ = choose_method(rank_method(method, n, prior), n, prior)
     share = _TYPICAL_PRIOR if prior is None else min(max(prior.value, 1e-6), 1.0 - 1e-6)
     covariance = planned_covariance(n, share)
     slope, offset = raw_to_auc(share)
-    base = chosen.removesuffix("_raw")
-    weights = np.zeros(3)
-    if base == "combined":
+    weights = weights_of(chosen)
+    if chosen == "combined":
         usable = np.flatnonzero(np.isfinite(np.diag(covariance)))
+        weights[:] = 0.0
         weights[usable] = combination_weights(covariance[np.ix_(usable, usable)])
-    else:
-        weights[SINGLES.index(base)] = 1.0
     if chosen.endswith("_raw"):  # the AUC is slope * raw - offset
         covariance, slope, offset = covariance / np.outer(slope, slope), np.ones(3), np.zeros(3)
     used = weights != 0.0
@@ -233,7 +219,7 @@ class AUCMetric:
         ``scores`` are those of all validation rows, shape (n,).
         """
         chosen = self._of(y, np.shape(scores)[0])
-        if chosen.honest is None:
+        if not len(chosen.honest):
             raise ValueError("No rows were kept aside: make the metric with holdout=0.5, say.")
         return auc_from_counts(chosen.counts(scores, chosen.honest), self._prior, chosen.method)
 

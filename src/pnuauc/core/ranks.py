@@ -204,6 +204,8 @@ def count_cells(values: Floats, anchors: Floats) -> Counts:
 
 
 SINGLES = ("pn", "pu", "nu")
+#: Numbers of the roles (P, N, U) that win and lose in each of them.
+PAIRS = ((0, 1), (0, 2), (2, 1))
 #: Which of them rows of P, of N and of U take part in.
 USES = ([0, 1], [0, 2], [1, 2])
 
@@ -248,8 +250,8 @@ def pair_means(roles: Sequence[Counts], projected: Sequence[Floats]) -> Floats:
     """Raw means over pairs (P, N), (P, U), (U, N), shape (3, ...); NaN where a role has no rows."""
     n = [np.asarray(role.sum(axis=-1), dtype=np.float64) for role in roles]
     means = []
-    for winner, loser, k in ((0, 1, 0), (0, 2, 1), (2, 1, 1)):
-        won = (roles[winner] * projected[winner][k]).sum(axis=-1)
+    for k, (winner, loser) in enumerate(PAIRS):
+        won = (roles[winner] * projected[winner][USES[winner].index(k)]).sum(axis=-1)
         some = (n[winner] > 0) & (n[loser] > 0)
         means.append(np.divide(won, n[winner], out=np.full_like(won, np.nan), where=some))
     return np.stack(means)
@@ -280,22 +282,16 @@ def moments_of(counts: ScoreCounts) -> PairShares:
     return PairShares(raw, by_role, (counts.n_positive, counts.n_negative, counts.n_unlabeled))
 
 
-def role_covariance(role: Counts, projected: Floats) -> Floats:
-    """Covariance of the mean projections over one role's n >= 2 rows: (k, 2K + 1) -> (k, k)."""
-    n = n_rows(role)
-    centered = projected - ((projected @ role) / n)[:, None]
-    return np.asarray((centered * role) @ centered.T / (n - 1) / n)
-
-
 def _covariance(role: Counts, projected: Floats, raw: Floats) -> Floats:
-    """As :func:`role_covariance`, for any number of rows.
+    """Covariance of the mean projections over one role's rows: (k, 2K + 1) -> (k, k).
 
     A role of one row shows no spread; A (1 - A), the largest variance a placement with mean A can
     have, stands in for it, so that the interval is too wide rather than absent.
     """
     n = n_rows(role)
     if n >= 2:
-        return role_covariance(role, projected)
+        centered = projected - ((projected @ role) / n)[:, None]
+        return np.asarray((centered * role) @ centered.T / (n - 1) / n)
     spread = np.sqrt(np.clip(np.nan_to_num(raw * (1.0 - raw)), 0.0, None)) * (n == 1)
     return np.outer(spread, spread)
 

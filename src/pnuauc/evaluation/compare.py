@@ -129,8 +129,7 @@ class LabeledPairs:
         """Counts of some unlabelled rows, scores of shape (n,) each."""
         both = [ScoreCounts.from_roles(self.roles, scores) for scores in self.columns]
         first, second = (
-            np.bincount(_cells(own, scores), minlength=len(own.unlabeled))
-            for own, scores in zip(both, (a, b), strict=True)
+            ranks.count_cells(u, own.anchors) for own, u in zip(both, (a, b), strict=True)
         )
         return PairCounts((first, second), _moments(both, (a, b), 2))
 
@@ -142,20 +141,15 @@ class LabeledPairs:
         ]
 
 
-def _cells(counts: ScoreCounts, scores: Floats) -> Any:
-    """Numbers of the cells: 2k in the interval below anchor k, 2k + 1 at the anchor."""
-    sides = (np.searchsorted(counts.anchors, scores, side) for side in ("left", "right"))
-    return sum(sides)
-
-
 def _moments(both: list[ScoreCounts], scores: Sequence[Floats], r: int) -> Moments:
     """Of the difference of the projections of (PN, PU, NU) on some rows of one role."""
-    a, b = (
-        projections(own.positive, own.negative, own.unlabeled)[r][:, _cells(own, values)]
-        for own, values in zip(both, scores, strict=True)
-    )
-    difference = np.zeros((a.shape[1], 3))
-    difference[:, USES[r]] = (a - b).T
+    found = []
+    for own, values in zip(both, scores, strict=True):
+        # cell 2k is the interval below anchor k, 2k + 1 the anchor
+        cells = sum(np.searchsorted(own.anchors, values, side) for side in ("left", "right"))
+        found.append(projections(own.positive, own.negative, own.unlabeled)[r][:, cells])
+    difference = np.zeros((len(scores[0]), 3))
+    difference[:, USES[r]] = (found[0] - found[1]).T
     return Moments.from_rows(difference)
 
 

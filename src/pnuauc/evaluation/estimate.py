@@ -30,8 +30,6 @@ from pnuauc.prior import ClassPrior
 from pnuauc.tuning import INTERVALS
 
 METHODS = ("auto", "pn", "pu", "nu", "combined", "pu_raw", "nu_raw")
-#: Numbers of the roles (P, N, U) that each estimate is made of: winner and loser.
-PAIRS = {"pn": (0, 1), "pu": (0, 2), "nu": (2, 1)}
 #: Points and masses that integrate smooth functions against N(0, 1).
 _POINTS, _MASS = np.polynomial.hermite_e.hermegauss(60)
 _MASS /= _MASS.sum()
@@ -238,9 +236,7 @@ def unbiased_auc(counts: ScoreCounts, prior: Any = None, method: str = "auto") -
     """
     known = known_prior(prior)
     moments = ranks.moments_of(counts)
-    if method == "auto" and known is None and not (moments.n[0] and moments.n[1]):
-        method = "pu_raw" if moments.n[0] else "nu_raw"
-    chosen, _ = choose_method(method, moments.n, known)
+    chosen, _ = choose_method(rank_method(method, moments.n, known), moments.n, known)
     if known is None or chosen == "pn" or chosen.endswith("_raw"):
         return float(moments.raw[SINGLES.index(chosen.removesuffix("_raw"))])
     slope, offset = raw_to_auc(known.value)
@@ -257,6 +253,13 @@ def check_method(method: str) -> None:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}.")
 
 
+def rank_method(method: str, n: Sequence[float], prior: ClassPrior | None) -> str:
+    """The method to rank models by: without a prior and a class, shares of pairs rank alike."""
+    if method != "auto" or prior is not None or (n[0] and n[1]):
+        return method
+    return "pu_raw" if n[0] else "nu_raw"
+
+
 def choose_method(
     method: str, n: Sequence[float], prior: ClassPrior | None
 ) -> tuple[str, list[str]]:
@@ -265,7 +268,8 @@ def choose_method(
     ``n`` are the numbers of rows of P, N and U.
     """
     check_method(method)
-    possible = [name for name in SINGLES if all(n[r] for r in PAIRS[name])]
+    pairs = dict(zip(SINGLES, ranks.PAIRS, strict=True))
+    possible = [name for name in SINGLES if all(n[r] for r in pairs[name])]
     counts = f"{n[0]} positive, {n[1]} negative and {n[2]} unlabelled rows"
     if not possible:
         raise MissingRoleError(
@@ -284,8 +288,8 @@ def choose_method(
         method = possible[0]
         notes.append(f"Only {method!r} is possible, so 'combined' is {method!r}: {counts}.")
     base = method.removesuffix("_raw")
-    if base in PAIRS and base not in possible:
-        role = next(ROLES[r].word for r in PAIRS[base] if not n[r])
+    if base in SINGLES and base not in possible:
+        role = next(ROLES[r].word for r in pairs[base] if not n[r])
         raise MissingRoleError(f"method={method!r} needs {role} rows: y holds {counts}.")
     if method in {"pu", "nu", "combined"} and prior is None:
         raise missing_prior(f"method={method!r}")
@@ -408,8 +412,8 @@ class _Request:
 
 def _as_labeled(moments: PairShares, method: str) -> PairShares:
     """A share of pairs between two samples, whatever they hold: read as P against N."""
-    name = method.removesuffix("_raw")
-    k, (first, second) = SINGLES.index(name), PAIRS[name]
+    k = SINGLES.index(method.removesuffix("_raw"))
+    first, second = ranks.PAIRS[k]
     by_role = np.zeros((3, 3, 3))
     by_role[0][0, 0], by_role[1][0, 0] = (moments.by_role[r][k, k] for r in (first, second))
     raw = np.array([moments.raw[k], np.nan, np.nan])

@@ -158,6 +158,10 @@ class RefitTrainer:
     max_iter: int = 500
     tol: float = 1e-6
 
+    def __post_init__(self) -> None:
+        # made once: visitors keep the features of a basis by its identity
+        self.bases = [self.basis.scale(j) for j in range(self.basis.n_scales)]
+
     def train(self, out: Sequence[int], scale: int, etas: Sequence[int]) -> Fitted:
         """As :meth:`MomentsTrainer.train`."""
         rows: Mapping[str, Rows] = self.rows
@@ -165,7 +169,7 @@ class RefitTrainer:
             rows = {
                 r: SomeRows(v, lambda b: ~np.isin(np.asarray(b.fold), out)) for r, v in rows.items()
             }
-        design = Design(rows, self.basis.scale(scale))
+        design = Design(rows, self.bases[scale])
         return Fitted.joined([self._fit_path(self.risks[e], design) for e in etas])
 
     def _fit_path(self, risk: Risk, design: Design) -> Fitted:

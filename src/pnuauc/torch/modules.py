@@ -25,7 +25,7 @@ from pnuauc.labels import ROLES, Roles
 CORRECTIONS = ("abs", "clamp", "none")
 
 
-def _vector(values: Any, name: str) -> Floats:
+def _vector(values: Any, name: str, n_rows: int | None = None) -> Floats:
     """A tensor of shape (n,) or (n, 1) on any device -> float64, shape (n,)."""
     array = torch.as_tensor(values).detach().cpu().to(torch.float64).numpy()
     if array.ndim == 2 and array.shape[1] == 1:
@@ -34,14 +34,14 @@ def _vector(values: Any, name: str) -> Floats:
         raise ValueError(
             f"{name} must have shape (n,) or (n, 1), one number per row; got {array.shape}."
         )
+    if n_rows is not None and len(array) != n_rows:
+        raise ValueError(f"{name} has {len(array)} rows but there are {n_rows} scores.")
     return np.asarray(array)
 
 
 def _codes(target: Any, n_rows: int | None = None) -> NDArray[np.int8]:
     """Targets 1, 0, -1 of any dtype -> int8, shape (n,)."""
-    values = _vector(target, "target")
-    if n_rows is not None and len(values) != n_rows:
-        raise ValueError(f"target has {len(values)} rows but there are {n_rows} scores.")
+    values = _vector(target, "target", n_rows)
     if np.isnan(values).any():
         row = int(np.argmax(np.isnan(values)))
         raise ValueError(f"target is NaN in row {row}: write -1 for an unlabelled row.")
@@ -155,11 +155,7 @@ class PNUAUCLoss(torch.nn.Module):
         counts = {letter: float(len(where)) for letter, where in rows.items()}
         weights = None
         if weight is not None:
-            given = _vector(weight, "weight")
-            if len(given) != len(values):
-                raise ValueError(
-                    f"weight has {len(given)} rows but there are {len(values)} scores."
-                )
+            given = _vector(weight, "weight", len(values))
             weights = {letter: given[where] for letter, where in rows.items()}
             counts = {letter: float(own.sum()) for letter, own in weights.items()}
         risk = self._possible(counts)
