@@ -8,7 +8,8 @@ of each class, the share of positives inside U, and the positives among the 20 h
 Versions: "posterior" is the default. The rows of the others are kept from earlier ways to state the
 same numbers: "now" (refits of the whole committee, corrected), "average" (the kernel model with
 100 centres), "before" (commit b617541). What the posterior is told beforehand was chosen on trials
-900 and 901; the misses of a former version on trials 20 to 22, which it runs on, had been seen.
+900 and 901 and by looking at misses on trials 20 to 22; it runs on trials 23 to 25, which no choice
+had seen.
 """
 
 from __future__ import annotations
