@@ -20,6 +20,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import (
     KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
     StratifiedKFold,
     TimeSeriesSplit,
     cross_val_predict,
@@ -310,6 +312,19 @@ def test_a_cross_fitted_auc_counts_groups_and_takes_any_splits():
     ordered = np.argsort(y)
     with pytest.raises(ValueError, match="no positive row to train on"):
         cross_fit_auc(LogisticRegression(), X[ordered], y[ordered], cv=KFold(2))
+
+
+@pytest.mark.parametrize("n_unlabeled", [0, 120])
+def test_a_cross_fitted_auc_needs_rows_to_place_scores_among(n_unlabeled):
+    """A row by itself would be in the middle of its own scale: an AUC of .5, without an error."""
+    rng = np.random.default_rng(0)
+    hidden = np.arange(200) % 2
+    X = rng.normal(size=(200, 2)) + 2 * hidden[:, None]
+    y = np.where(np.arange(200) < 200 - n_unlabeled, hidden, -1)
+    for cv, groups in ((LeaveOneOut(), None), (LeaveOneGroupOut(), np.arange(200) // 4 * 2 + y)):
+        with pytest.raises(ValueError, match=r"of cv holds out .* a scale of their own"):
+            cross_fit_auc(LogisticRegression(), X, y, prior=0.5, cv=cv, groups=groups)
+    assert cross_fit_auc(LogisticRegression(), X, y, prior=0.5, cv=KFold(5)).value > 0.8
 
 
 def test_weights_reach_the_scorer_by_metadata_routing():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 
 from pnuauc.core.basis import MultiscaleBasis
 from pnuauc.selection import FoldedRows, TrainedGrid, deal_folds
@@ -120,6 +120,8 @@ def test_a_splitter_deals_its_test_sets_and_keeps_the_rest_for_training():
 
     with pytest.raises(ValueError, match="overlap"):
         deal_folds(rows, Overlapping(), np.zeros((51, 1)), labels)
+    with pytest.raises(ValueError, match=r"StratifiedKFold cannot .*; RoleStratifiedKFold deals"):
+        deal_folds(rows, StratifiedKFold(3), np.zeros((51, 1)), labels)
 
 
 def test_a_grid_counts_its_rows_twice_and_then_stops():

@@ -331,7 +331,11 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
         """Validated rows, roles, groups and weights; U thinned to ``max_unlabeled``."""
         check_parameters(self)
         if not isinstance(self.cv, (int, np.integer)) or self.cv < 0 or self.cv == 1:
-            raise ValueError(f"cv must be 0 or at least 2 folds; got {self.cv!r}.")
+            given = repr(self.cv) if np.isscalar(self.cv) else f"a {type(self.cv).__name__}"
+            raise ValueError(
+                f"cv must be 0 or at least 2 folds; got {given}. The committee deals every role "
+                "out itself; pnuauc.cross_fit_auc judges it by other splits."
+            )
         self.encoder_ = TableEncoder().fit(X) if needs_encoding(X) else None
         X = self._validated(X, ensure_min_samples=2)
         n_own, n_latent = self.n_tree_columns, self.n_latent_columns

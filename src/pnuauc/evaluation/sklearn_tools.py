@@ -254,6 +254,8 @@ def cross_fit_auc(
                     f"Split {k} of cv has no {role.word} row to train on: every training part "
                     "needs rows of every role that is labelled."
                 )
+    for k, (_, test) in enumerate(splits):
+        _check_scale(k, roles, test)
     held = cross_fit([model], X, roles, splits, y=y)
     return auc_estimate(
         roles.take(rows),
@@ -263,6 +265,21 @@ def cross_fit_auc(
         variance_factor=held.discount,
         groups=None if groups is None else np.asarray(groups)[rows],
     )
+
+
+#: Unlabelled rows that bring scores of different refits to one scale.
+_FEWEST_ON_A_SCALE = 5
+
+
+def _check_scale(k: int, roles: Roles, test: Indices) -> None:
+    """What is held out can be placed among other rows that are."""
+    p, n, u = roles.take(test).counts
+    if (p or n) and not (p and n) and u < _FEWEST_ON_A_SCALE:
+        raise ValueError(
+            f"Split {k} of cv holds out {p} positive, {n} negative and {u} unlabelled rows: its "
+            f"scores have a scale of their own, for which at least {_FEWEST_ON_A_SCALE} unlabelled "
+            "rows or rows of both classes are needed. Take fewer and larger test sets."
+        )
 
 
 def _splits(cv: Any, X: Any, y: Any, groups: Any, **label_codes: Any) -> list[Split]:

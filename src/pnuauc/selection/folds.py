@@ -145,7 +145,13 @@ def _from_splitter(
     rows: Mapping[str, Indices], cv: Any, X: Any, labels: Any, groups: Indices | None
 ) -> FoldedRows:
     given = () if groups is None else (groups,)
-    splits = cv if isinstance(cv, (list, tuple)) else cv.split(X, labels, *given)
+    try:
+        splits = list(cv if isinstance(cv, (list, tuple)) else cv.split(X, labels, *given))
+    except ValueError as error:
+        raise ValueError(
+            f"{type(cv).__name__} cannot split these rows, whose labels are 1, 0 and NaN where "
+            f"unlabelled ({error}); RoleStratifiedKFold deals out every role."
+        ) from error
     place, dealt = np.full(len(labels), -1), []
     for k, (train, test) in enumerate(splits):
         dealt.append(np.asarray(train))

@@ -83,10 +83,12 @@ def suspect_groups(
     if auc is None:
         said += " No AUC can be stated with them kept together."
     else:
-        alone = "" if stated is None else f"{stated.value:.3f} as stated, "
+        alone, which = (
+            ("", "it") if stated is None else (f"{stated.value:.3f} as stated, ", "the latter")
+        )
         said += (
             f" AUC {alone}{auc.value:.3f} ({auc.low:.3f} to {auc.high:.3f}) with them kept "
-            "together: believe the latter for rows of groups that were never labelled."
+            f"together: believe {which} for rows of groups that were never labelled."
         )
     column = "the column that says so" if suspect.column is None else f"'{suspect.column}'"
     said += f" Give {column} as the group, or 'none' if there are no groups."
