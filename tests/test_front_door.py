@@ -46,7 +46,7 @@ def test_positives_alone_are_ranked_whatever_the_share_is(seed):
         ({"n_jobs": "all"}, "'n_jobs' parameter .* must be .* Got 'all'"),
         ({"prior": 0}, "strictly between 0 and 1, the share of positives"),
         ({"cv": "five"}, "at least 2 folds; got 'five'"),
-        ({"cv": RoleStratifiedKFold(3)}, "got a RoleStratifiedKFold. .* cross_fit_auc judges"),
+        ({"cv": RoleStratifiedKFold(3)}, r"got a RoleStratifiedKFold\. .*cross_fit_auc judges"),
     ],
 )
 def test_wrong_settings_get_a_sentence(settings, sentence):
