@@ -105,9 +105,6 @@ def hints_for(found: Findings | Evaluation) -> list[str]:
     return [_HINTS[topic] for topic in topics]
 
 
-# What every command shares: where words go, what errors become, exit codes.
-
-
 #: Its number everywhere; Windows has no such signal.
 _SIGPIPE = 13
 

@@ -70,8 +70,6 @@ from pnuauc.study import (
 )
 from pnuauc.study.findings import ColumnComparison, PriorFinding, ScoreFinding
 
-# From options to library calls and back to words.
-
 
 def fit_file(
     voice: Voice,

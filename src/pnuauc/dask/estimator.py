@@ -1,4 +1,4 @@
-"""AUCClassifierCV for tables that Dask holds in partitions."""
+"""AUCClassifierCV, AUC estimates and comparisons for tables that Dask holds in partitions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from pnuauc.estimators import AUCClassifierCV, label_codes
 from pnuauc.evaluation import AUCComparison, AUCEstimate, auc_from_counts
 from pnuauc.evaluation.compare import compare_counted
 from pnuauc.evaluation.estimate import unbiased_auc
-
-# AUC estimates and comparisons of scores that Dask holds in partitions.
 
 
 def auc_estimate(
@@ -76,9 +74,6 @@ def compare_auc(
     source = collection_source(client, label=y, score=scores_a, second_score=scores_b)
     labeled, counted = count_pairs(source, **label_codes)
     return compare_counted(labeled, counted, prior, method, level, prior_level=prior_level)
-
-
-# AUCClassifierCV for tables that Dask holds in partitions.
 
 
 class DaskAUCClassifierCV(AUCClassifierCV):

@@ -1,4 +1,4 @@
-"""Dask DataFrames and Arrays as parts of a table with the columns of :mod:`pnuauc.engines`."""
+"""Dask DataFrames and Arrays as tables of :mod:`pnuauc.engines`, visited by tasks of a cluster."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ from pnuauc.engines import (
 )
 from pnuauc.exceptions import EngineError, InputError
 from pnuauc.io.sources import Batch, FileSource
-
-# A table in the partitions of Dask collections, visited by tasks on the cluster.
-
 
 #: Summaries merged by one task: at most this many are on one worker at a time.
 TREE_WIDTH = 4
@@ -183,9 +180,6 @@ def _killed(error: Any, read: Any) -> str:
         "often for lack of memory; raise the memory of workers, cut the table into smaller "
         "partitions, or raise distributed.scheduler.allowed-failures where workers come and go."
     )
-
-
-# Dask DataFrames and Arrays as parts of a table with the columns of :mod:`pnuauc.engines`.
 
 
 @dataclass(frozen=True, eq=False)

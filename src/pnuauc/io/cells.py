@@ -160,9 +160,6 @@ def _parse_strptime(form: str, values: Any) -> tuple[NDArray[np.int64], Mask]:
     return to_numpy(pc.fill_null(stamps.cast(pa.int64()), 0)), good
 
 
-# Text cells: how a column of them is written, and what they say as numbers, dates, yes or no.
-
-
 #: Spellings of "nothing here", in every format.
 MISSING_WORDS = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",

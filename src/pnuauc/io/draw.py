@@ -1,4 +1,4 @@
-"""All unlabelled rows of a source, encoded block by block as they are visited."""
+"""Keys of rows, the draw of rows that a fit rests on, and visits of all unlabelled rows."""
 
 from __future__ import annotations
 
@@ -388,9 +388,6 @@ def _without_twins(drawn: Drawn) -> Drawn:
     if len(first) == len(examples):
         return drawn
     return drawn.take(np.union1d(np.flatnonzero(drawn.codes != _EXAMPLE), first))
-
-
-# All unlabelled rows of a source, encoded block by block as they are visited.
 
 
 #: What is made of a batch: (matrix of shape (n, d), weights of shape (n,) or None).

@@ -22,9 +22,6 @@ from pnuauc.io.formats import COMPRESSIONS, FORMATS, ReadOptions, told
 from pnuauc.io.frames import check_names, joint_type, plain_types
 from pnuauc.io.readers import BATCH_ROWS, ParquetReader, reader_of
 
-# Where the rows of a table live: the one thing that no other module knows.
-
-
 _Result = TypeVar("_Result")
 
 
@@ -193,9 +190,6 @@ def _settled_schema(schemas: Sequence[tuple[str, Any]], partitions: Mapping[str,
                 "out of one."
             )
     return pa.schema([*kinds.items(), *partitions.items()])
-
-
-# A table in files: any number of them, in folders, read batch by batch.
 
 
 #: How a folder is named whose rows lack the value.

@@ -170,9 +170,6 @@ def read_scorer(parts: Parts, widths: Mapping[str, int]) -> StoredScorer:
     return scorer
 
 
-# Rows that a model was fitted to.
-
-
 @dataclass(frozen=True, eq=False)
 class SeenRows:
     """Labelled rows that a model was fitted to: a keyed hash of each, none of their cells.
@@ -206,9 +203,6 @@ class SeenRows:
 
 def _hashes(table: Any, columns: Sequence[str], key: int) -> NDArray[np.int64]:
     return shuffled(table_keys(table, sorted(columns)), key).view(np.int64)
-
-
-# A fitted ranking model of a table: what scoring needs, and no more.
 
 
 #: Quantiles of the unlabelled scores that are kept, to place new scores among them.

@@ -52,9 +52,6 @@ from pnuauc.io.container import read_container, write_container
 from pnuauc.model.model import LinearScorer, read_scorer
 from pnuauc.spark.source import feature_column, frame_source, named, plain, score_column
 
-# AUCClassifierCV as an Estimator of pyspark.ml, for DataFrames of classic and Connect sessions.
-
-
 _FORMAT = "pnuauc-spark-model"
 
 
@@ -336,9 +333,6 @@ def _rebuilt(manifest: dict[str, Any], arrays: dict[str, Any]) -> AUCClassifier:
         class_prior_=None,
     )
     return AUCClassifier()._from_model(LinearModel(scorer.basis, scorer.coef), threshold, fitted)
-
-
-# AUC from partly labelled scores as an Evaluator of pyspark.ml.
 
 
 _DEFAULTS = {

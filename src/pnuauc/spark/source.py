@@ -28,9 +28,6 @@ from pnuauc.exceptions import EngineError, InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.sources import Batch, FileSource
 
-# A table in the partitions of a Spark DataFrame, visited by tasks on the executors.
-
-
 #: Summaries that the driver merges itself; above, executors merge groups of neighbours first. A
 #: summary of moments has 4 MB with the defaults, and Spark lets 1 GB of results come to the driver.
 TREE_ABOVE = 200
