@@ -91,7 +91,8 @@ def fit_spark(folder: Path, session: Any, features: Any) -> Any:
 def fit_files(folder: Path, engine: Callable[[Any], Any] = contextlib.nullcontext) -> Any:
     """What ``pnuauc fit FOLDER --model average --max-unlabeled all`` does, less the comparisons."""
     from pnuauc.io.sources import FileSource
-    from pnuauc.study import ColumnRoles, FitSettings, fit_study
+    from pnuauc.study.fit import FitSettings, fit_study
+    from pnuauc.study.rows import ColumnRoles
 
     files = FileSource.open([folder], n_threads=2).select([*NAMES, "label"])
     settings = FitSettings(

@@ -60,7 +60,8 @@ def fit(folder: Path, n_files: int, centers: int) -> dict[str, object]:
     """Fit on some of the files; processor seconds of each visit of all rows."""
     from pnuauc.io import save_model
     from pnuauc.io.sources import FileSource
-    from pnuauc.study import ColumnRoles, FitSettings, fit_study
+    from pnuauc.study.fit import FitSettings, fit_study
+    from pnuauc.study.rows import ColumnRoles
 
     seconds: list[float] = []
 

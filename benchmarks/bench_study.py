@@ -28,7 +28,7 @@ from scipy import sparse
 from experiments.paper_sets import load
 from pnuauc import AutoAUCClassifier, fit_table, read_roles
 from pnuauc.datasets import sample_pnu
-from pnuauc.study import make_payments
+from pnuauc.study.payments import make_payments
 
 #: Name -> data set, positives, negatives, unlabelled rows.
 TABLES = {

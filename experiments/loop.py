@@ -49,8 +49,10 @@ from experiments.kinds import Kind, together
 from experiments.rankers import data_of
 from experiments.summary import finished, markdown_table
 from pnuauc.evaluation.posterior import place_scores
-from pnuauc.review import Audit, PoolRanker, Ranking, draw_batch, explore_share, outlook
-from pnuauc.study import ColumnRoles
+from pnuauc.review.audit import Audit
+from pnuauc.review.expected import outlook
+from pnuauc.review.rank import PoolRanker, Ranking, draw_batch, explore_share
+from pnuauc.study.rows import ColumnRoles
 
 __all__ = ["LOOP", "PROVEN"]
 

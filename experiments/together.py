@@ -28,9 +28,9 @@ from experiments.kinds import Kind, together
 from experiments.summary import finished, markdown_table
 from pnuauc import AutoAUCClassifier
 from pnuauc.io.encode import TableEncoder
-from pnuauc.study import ColumnRoles, FitSettings
+from pnuauc.study.fit import FitSettings
 from pnuauc.study.groups import find_groups
-from pnuauc.study.rows import study_rows
+from pnuauc.study.rows import ColumnRoles, study_rows
 from pnuauc.study.timed import timed_findings
 
 __all__ = ["TOGETHER"]

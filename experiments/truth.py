@@ -144,7 +144,8 @@ def study_row(
     import pandas as pd
     import pyarrow as pa
 
-    from pnuauc.study import ColumnRoles, FitSettings, LabelCodes, fit_study
+    from pnuauc.study.fit import FitSettings, fit_study
+    from pnuauc.study.rows import ColumnRoles, LabelCodes
 
     labelled, unlabeled, test = frames
     y, hidden, y_test = classes

@@ -9,7 +9,7 @@ import pytest
 
 from pnuauc import fit_table, load_model
 from pnuauc.exceptions import InputError
-from pnuauc.study import make_payments
+from pnuauc.study.payments import make_payments
 
 pytest.importorskip("pyarrow")
 

@@ -20,18 +20,11 @@ from pnuauc.io.sources import FileSource
 from pnuauc.io.write import write_text, written_by_us
 from pnuauc.model.files import save_model
 from pnuauc.model.model import TableModel
-from pnuauc.report import (
-    headline,
-    next_steps,
-    review_columns,
-    summary_rows,
-    to_html,
-    to_json,
-    to_text,
-)
-from pnuauc.report.words import role_words
-from pnuauc.study import ColumnRoles, FitSettings, LabelCodes, Study, fit_study
-from pnuauc.study import evaluate_table as _evaluate
+from pnuauc.report.page import review_columns, to_html
+from pnuauc.report.words import headline, next_steps, role_words, summary_rows, to_json, to_text
+from pnuauc.study.evaluate import evaluate_table as _evaluate
+from pnuauc.study.fit import FitSettings, Study, fit_study
+from pnuauc.study.rows import ColumnRoles, LabelCodes
 
 __all__ = ["FitSettings", "TableFit", "evaluate_table", "fit_table"]
 

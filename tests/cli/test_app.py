@@ -25,9 +25,7 @@ from pnuauc.cli.options import parse_belief, parse_prior
 from pnuauc.exceptions import InputError
 from pnuauc.io import load_model, read_table, save_model
 from pnuauc.metrics import auc_estimate, compare_auc
-from pnuauc.study import (
-    make_payments,
-)
+from pnuauc.study.payments import make_payments
 
 pytest.importorskip("typer")
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pnuauc.study import make_payments
+from pnuauc.study.payments import make_payments
 from tests.conftest import run_tool as run
 from tests.conftest import start_tool
 

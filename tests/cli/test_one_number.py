@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pnuauc.study import Findings, make_payments
+from pnuauc.study.findings import Findings
+from pnuauc.study.payments import make_payments
 from pnuauc.tables import TableFit
 from tests.conftest import run_tool
 

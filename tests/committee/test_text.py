@@ -9,8 +9,9 @@ from sklearn.metrics import roc_auc_score
 
 from pnuauc import AutoAUCClassifier
 from pnuauc.io import load_model, save_model
-from pnuauc.report import to_html
-from pnuauc.study import ColumnRoles, FitSettings, fit_study
+from pnuauc.report.page import to_html
+from pnuauc.study.fit import FitSettings, fit_study
+from pnuauc.study.rows import ColumnRoles
 from pnuauc.tables import fit_table
 
 COMMON = [f"{a}{b}" for a in ("an", "be", "co", "di", "en") for b in ("lor", "mat", "nis", "pol")]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from pnuauc.prior import ClassPrior
 from pnuauc.report import words
-from pnuauc.study import ColumnRoles, FitSettings, fit_study
+from pnuauc.study.fit import FitSettings, fit_study
+from pnuauc.study.rows import ColumnRoles
 
 EDGES = st.sampled_from([0.0, 1e-9, 0.001, 0.5, 0.999, 1.0])
 

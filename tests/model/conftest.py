@@ -11,7 +11,7 @@ import pytest
 from pnuauc import AUCClassifierCV
 from pnuauc.core.basis import IdentityBasis
 from pnuauc.io import TableEncoder, TableModel
-from pnuauc.study import make_payments
+from pnuauc.study.payments import make_payments
 
 
 class Ranker:

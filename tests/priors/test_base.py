@@ -26,9 +26,7 @@ from pnuauc.priors import (
 )
 from pnuauc.priors.base import prior_in_rows, read_belief
 from pnuauc.priors.resolve import resolve_prior
-from pnuauc.study import (
-    find_prior,
-)
+from pnuauc.study.evidence import find_prior
 from pnuauc.tuning import POSTERIOR
 from tests.conftest import generated_sample
 

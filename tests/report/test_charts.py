@@ -8,7 +8,7 @@ import pytest
 from pnuauc.labels import read_roles
 from pnuauc.prior import ClassPrior
 from pnuauc.report.charts import posterior_chart
-from pnuauc.study import prior_findings
+from pnuauc.study.evidence import prior_findings
 
 
 def triangle(low, peak, high, n=101):

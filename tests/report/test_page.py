@@ -15,16 +15,12 @@ import pyarrow as pa
 import pytest
 
 from pnuauc.io.write import CHANCE_COLUMNS
-from pnuauc.report import (
-    headline,
-    next_steps,
-    review_csv,
-    summary_rows,
-    to_html,
-    to_json,
-    to_text,
-)
-from pnuauc.study import ColumnRoles, Findings, FitSettings, fit_study, make_payments
+from pnuauc.report.page import review_csv, to_html
+from pnuauc.report.words import headline, next_steps, summary_rows, to_json, to_text
+from pnuauc.study.findings import Findings
+from pnuauc.study.fit import FitSettings, fit_study
+from pnuauc.study.payments import make_payments
+from pnuauc.study.rows import ColumnRoles
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 

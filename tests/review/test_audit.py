@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from pnuauc.review import Audit
+from pnuauc.review.audit import Audit
 
 
 def positives_bound(n_rows, draws, alpha=0.05):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pnuauc.review import draw_batch, explore_share
+from pnuauc.review.rank import draw_batch, explore_share
 
 
 def test_inclusion_probabilities_are_the_frequencies():

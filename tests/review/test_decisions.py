@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pnuauc.exceptions import InputError, ReadingWarning
-from pnuauc.review import DECISIONS, Drawn, Ledger, check_decisions
+from pnuauc.review.ledger import DECISIONS, Drawn, Ledger, check_decisions
 
 KNOWN = {f"r{k}": k for k in range(6)}
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 from sklearn.metrics import roc_auc_score
 
-from pnuauc.review import outlook
+from pnuauc.review.expected import outlook
 
 N = 2000
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from pnuauc.exceptions import InputError
-from pnuauc.review import Drawn, Ledger
+from pnuauc.review.ledger import Drawn, Ledger
 
 
 def batch(*names, explore=1):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from pnuauc import fit_table, monitor_table
-from pnuauc.review import monitoring_page
+from pnuauc.review.monitor import monitoring_page
 from tests.conftest import run_tool as run
 
 

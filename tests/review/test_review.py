@@ -9,8 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 from pnuauc import Review, fit_table
 from pnuauc.exceptions import InputError
-from pnuauc.review import PoolRanker
-from pnuauc.study import ColumnRoles
+from pnuauc.review.rank import PoolRanker
+from pnuauc.study.rows import ColumnRoles
 
 
 def table(n=200, seed=0):

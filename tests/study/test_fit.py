@@ -10,13 +10,9 @@ from scipy import sparse
 from pnuauc.exceptions import InputError
 from pnuauc.labels import read_roles
 from pnuauc.report.words import auc_words
-from pnuauc.study import (
-    ColumnRoles,
-    FitSettings,
-    fit_study,
-    make_payments,
-)
-from pnuauc.study.rows import StudyRows
+from pnuauc.study.fit import FitSettings, fit_study
+from pnuauc.study.payments import make_payments
+from pnuauc.study.rows import ColumnRoles, StudyRows
 from pnuauc.study.top import top_rows
 
 

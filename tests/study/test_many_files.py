@@ -15,9 +15,10 @@ from pnuauc import evaluate_table, fit_table
 from pnuauc.exceptions import InputError
 from pnuauc.io import load_model
 from pnuauc.io.sources import FileSource, MemorySource
-from pnuauc.study import ColumnRoles, FitSettings, fit_study
 from pnuauc.study import rows as _rows
 from pnuauc.study.evaluate import evaluate_table as evaluate_source
+from pnuauc.study.fit import FitSettings, fit_study
+from pnuauc.study.rows import ColumnRoles
 from tests.conftest import run_tool as run
 
 pytest.importorskip("typer")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pnuauc.study import (
-    make_payments,
-)
+from pnuauc.study.payments import make_payments
 
 
 def test_payments_are_what_they_say():

@@ -15,8 +15,9 @@ from pnuauc._utils.label_values import RoleCounts
 from pnuauc.exceptions import InputError, LabelReadingWarning
 from pnuauc.io.labels import LabelReader
 from pnuauc.io.sources import MemorySource
-from pnuauc.study import ColumnRoles, LabelCodes
 from pnuauc.study.rows import (
+    ColumnRoles,
+    LabelCodes,
     check_enough,
     check_present,
     collected,

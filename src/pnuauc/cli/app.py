@@ -141,7 +141,7 @@ def fit(
 ) -> None:
     """Learn a ranking from a table; write the model, a report (HTML) and its numbers (JSON)."""
     from pnuauc.cli.work import fit_file
-    from pnuauc.study import FitSettings
+    from pnuauc.study.fit import FitSettings
 
     settings = FitSettings(
         prior=parse_prior(prior),

@@ -32,7 +32,7 @@ from pnuauc.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from pnuauc.study import Evaluation, Findings
+    from pnuauc.study.findings import Evaluation, Findings
 
 
 # Which option answers a message of the library: only the command line names its options.
@@ -87,7 +87,7 @@ def hints_for(found: Findings | Evaluation) -> list[str]:
         topics.append("zeros" if announced.startswith("Every row is labelled") else "labels")
     if found.prior and found.prior.doubt:
         topics.append("prior")
-    from pnuauc.study import Findings
+    from pnuauc.study.findings import Findings
 
     if isinstance(found, Findings):
         settings, groups, table = found.settings, found.groups, found.table

@@ -23,7 +23,7 @@ from pnuauc.exceptions import InputError
 
 if TYPE_CHECKING:
     from pnuauc.io.formats import ReadOptions
-    from pnuauc.study import ColumnRoles, LabelCodes
+    from pnuauc.study.rows import ColumnRoles, LabelCodes
 
 # typer reads annotations at run time, so they are spelled for Python 3.10
 Text = Optional[str]  # noqa: UP045
@@ -138,7 +138,7 @@ class Codes:
     unlabeled: list[str] = labels([], help="Label of unlabelled rows (repeatable).")
 
     def read(self) -> LabelCodes:
-        from pnuauc.study import LabelCodes
+        from pnuauc.study.rows import LabelCodes
 
         return LabelCodes(self.positive or None, self.negative or None, self.unlabeled or None)
 
@@ -163,7 +163,7 @@ class Columns:
     )
 
     def roles(self, label: str, codes: Codes) -> ColumnRoles:
-        from pnuauc.study import ColumnRoles
+        from pnuauc.study.rows import ColumnRoles
 
         return ColumnRoles(
             label,

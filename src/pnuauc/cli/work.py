@@ -49,26 +49,25 @@ from pnuauc.io.write import (
 from pnuauc.model.files import load_model, open_model, write_model
 from pnuauc.model.model import TableModel
 from pnuauc.model.scoring import OutputChoice, ScoreSummary, score_file, spell_differences
-from pnuauc.report import headline, next_steps, review_csv, summary_rows, to_html, to_json
-from pnuauc.report.words import interval, percent, percents, prior_words, role_words, verdict
-from pnuauc.study import (
-    FIT_STAGES,
-    SAMPLE_ROWS,
-    ColumnRoles,
-    Evaluation,
-    Findings,
-    FitSettings,
-    LabelCodes,
-    check_belief,
-    collected,
-    evaluate_table,
-    find_prior,
-    fit_study,
-    make_payments,
-    prior_findings,
-    study_rows,
+from pnuauc.report.page import review_csv, to_html
+from pnuauc.report.words import (
+    headline,
+    interval,
+    next_steps,
+    percent,
+    percents,
+    prior_words,
+    role_words,
+    summary_rows,
+    to_json,
+    verdict,
 )
-from pnuauc.study.findings import ColumnComparison, PriorFinding, ScoreFinding
+from pnuauc.study.evaluate import evaluate_table
+from pnuauc.study.evidence import check_belief, find_prior, prior_findings
+from pnuauc.study.findings import ColumnComparison, Evaluation, Findings, PriorFinding, ScoreFinding
+from pnuauc.study.fit import FIT_STAGES, FitSettings, fit_study
+from pnuauc.study.payments import make_payments
+from pnuauc.study.rows import SAMPLE_ROWS, ColumnRoles, LabelCodes, collected, study_rows
 
 
 def fit_file(
@@ -353,7 +352,7 @@ def review_table(
     draw: bool,
 ) -> None:
     """``pnuauc review``: take decisions in, or draw the next rows; then say where it stands."""
-    from pnuauc.review import Review
+    from pnuauc.review.review import Review
 
     where = folder or (_only_review() if table is None else beside(table, ".review"))
     if settings["model"] is not None:
@@ -408,7 +407,7 @@ def monitor_file(
     overwrite: bool,
 ) -> bool:
     """``pnuauc monitor``; gives whether to fit again."""
-    from pnuauc.review import monitor_table, monitoring_page
+    from pnuauc.review.monitor import monitor_table, monitoring_page
 
     where = existing_model(model)
     if report is not None:
@@ -673,7 +672,7 @@ def _tell_truth(voice: Voice, scored: Path, truth: Any, folder: Path, findings: 
 
 def _review_to_stop(voice: Voice, table: Path, model: Path, truth: dict[Any, Any]) -> None:
     """Rounds of ``pnuauc review`` with the truth for a reviewer, until it expects to be done."""
-    from pnuauc.review import Review
+    from pnuauc.review.review import Review
 
     voice.say("\nNow reviewers work through the rows that nobody looked at, 500 a round:")
     command = f"pnuauc review {table} --label is_fraud --id payment_id --batch 500 --model {model}"

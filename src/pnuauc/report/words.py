@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from pnuauc._utils.show import dump_json
+
 if TYPE_CHECKING:
     from pnuauc.evaluation import AUCEstimate
     from pnuauc.study.findings import (
@@ -243,3 +245,19 @@ def _model(chosen: Selection) -> str:
         f"{chosen.risk.upper()} risk, {chosen.loss} loss, {chosen.basis} basis{centers}; weighted "
         f"mean of {chosen.n_kept} of {chosen.n_candidates} candidates"
     )
+
+
+def to_json(found: Findings) -> str:
+    """The findings as JSON; NaN and infinities are null."""
+    return dump_json(found.to_dict())
+
+
+def to_text(found: Findings) -> str:
+    """The findings in plain lines, for a terminal or a log."""
+    rows = summary_rows(found)
+    width = max(len(name) for name, _ in rows)
+    lines = [*headline(found), "", *(f"{name:<{width}}  {value}" for name, value in rows)]
+    notes = [*found.warnings, *found.table.notes]
+    lines += ["", *(f"- {note}" for note in notes)] if notes else []
+    steps = enumerate(next_steps(found), 1)
+    return "\n".join([*lines, "", "What to do next", *(f"{i}. {step}" for i, step in steps)])

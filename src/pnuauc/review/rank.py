@@ -29,8 +29,7 @@ from sklearn.metrics import roc_auc_score
 from pnuauc._utils.arrays import Floats
 from pnuauc.io.columns import strings
 from pnuauc.model.model import cell_text
-from pnuauc.study import ColumnRoles
-from pnuauc.study.rows import groups_of
+from pnuauc.study.rows import ColumnRoles, groups_of
 
 #: Main directions of the words, Gaussians of a kernel model, folds in which members are judged.
 _DIRECTIONS, _CENTERS, _FOLDS, _TREES = 100, 200, 4, 100

@@ -29,8 +29,7 @@ from pnuauc.review.expected import Outlook, outlook
 from pnuauc.review.ledger import Drawn, Ledger, check_decisions, id_text
 from pnuauc.review.page import review_page, review_sheet
 from pnuauc.review.rank import PoolRanker, Ranking, draw_batch, explore_share
-from pnuauc.study import ColumnRoles, LabelCodes
-from pnuauc.study.rows import need_column, read_labels
+from pnuauc.study.rows import ColumnRoles, LabelCodes, need_column, read_labels
 
 _SETTINGS, _LEDGER, _SCORES = "review.json", "ledger.jsonl", "scores.npz"
 
