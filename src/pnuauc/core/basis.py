@@ -27,7 +27,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter
 
 from pnuauc._utils.arrays import ALL_EQUAL, check_range, finite, read_rows
-from pnuauc.core.rows import sparse_contents
+from pnuauc.core.rows import row_groups, sparse_contents
 
 #: Rows drawn to find the median distance: half a million pairs place the median within about 0.3%.
 MEDIAN_ROWS = 1000
@@ -46,9 +46,10 @@ def sample_centers(
         rng = check_random_state(random_state)
         rows = np.sort(rng.choice(rows, size=n_centers, replace=False))
     chosen = X[rows]
-    if sparse.issparse(chosen):
-        return chosen[_distinct_sparse_rows(chosen)]
-    return np.unique(chosen, axis=0)
+    if not sparse.issparse(chosen):
+        return np.unique(chosen, axis=0)
+    place = {content: i for i, content in enumerate(sparse_contents(chosen))}
+    return chosen[[place[content] for content in sorted(place)]]
 
 
 def first_centers(X: Any, n_centers: int, weight: NDArray[Any] | None = None) -> Any:
@@ -57,25 +58,9 @@ def first_centers(X: Any, n_centers: int, weight: NDArray[Any] | None = None) ->
     Rows that are drawn from elsewhere come in the order of their hashes, so these are the rows of
     the whole table whose hashes are smallest: the same however the table is cut.
     """
-    rows = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-    n_looked = n_centers
-    while True:
-        looked = rows[:n_looked]
-        if sparse.issparse(X):
-            first = _distinct_sparse_rows(X[looked])
-        else:
-            first = np.unique(X[looked], axis=0, return_index=True)[1]
-        if len(first) >= n_centers or n_looked >= len(rows):
-            return X[looked[np.sort(first)[:n_centers]]]
-        n_looked *= 2  # copies of a row stand side by side
-
-
-def _distinct_sparse_rows(rows: Any) -> NDArray[np.intp]:
-    """Indices of the distinct rows of a CSR matrix, in an order that depends on content only."""
-    keys: dict[bytes, int] = {}
-    for i, key in enumerate(sparse_contents(rows)):
-        keys.setdefault(key, i)
-    return np.array([keys[key] for key in sorted(keys)], dtype=np.intp)
+    rows = X if weight is None else X[weight > 0]
+    first = np.unique(row_groups(rows), return_index=True)[1]
+    return rows[np.sort(first)[:n_centers]]
 
 
 def median_distance(

@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 from pnuauc._utils.arrays import Floats, Mask
 from pnuauc.core.ranks import USES, pair_means, projections, raw_to_auc
 from pnuauc.core.risks import gamma_bar
+from pnuauc.core.theory import RiskCovariance
 
 #: Most anchors of a fold. What a block of unlabelled rows leaves behind has their size; of more
 #: labelled rows every k-th by rank is an anchor, and rows of one cell count as tied: an error of
@@ -244,7 +245,10 @@ def _weights(
         n_p, n_n, _ = np.sum([c.masses for c in counts], axis=0)
         pnpu, pnnu = gamma_bar(prior, n_p, n_n)
     else:
-        pnpu, pnnu = (_least_variance(covariance, other) for other in (1, 2))
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 where nothing varies
+            known = RiskCovariance(covariance)
+            best = np.nan_to_num([known.gamma_pnpu, known.gamma_pnnu])
+        pnpu, pnnu = np.clip(best, 0.0, 1.0).tolist()
     return {"eta >= 0": (1 - pnpu, pnpu, 0.0), "eta < 0": (1 - pnnu, 0.0, pnnu)}
 
 
@@ -278,14 +282,6 @@ def held_out_covariance(counts: Sequence[FoldCounts], prior: float | None) -> Fl
 
 def _outer(x: Floats) -> Floats:
     return np.asarray(x[:, :, None] * x[:, None, :])
-
-
-def _least_variance(s: Floats, other: int) -> float:
-    """argmin_g in [0, 1] of Var((1 - g) R_PN + g R_other)."""
-    gap = s[0, 0] + s[other, other] - 2 * s[0, other]
-    if gap <= 0:
-        return 0.0
-    return float(np.clip((s[0, 0] - s[0, other]) / gap, 0.0, 1.0))
 
 
 def _least_variance_simplex(s: Floats) -> tuple[float, float, float]:

@@ -151,13 +151,12 @@ class PNUAUCLoss(torch.nn.Module):
         codes = _codes(target, len(values))
         rows = {role.letter: np.flatnonzero(codes == role.code) for role in ROLES}
         rows = {letter: where for letter, where in rows.items() if len(where)}
+        given = _vector(
+            torch.ones(len(values)) if weight is None else weight, "weight", len(values)
+        )
         by_role = {letter: values[where] for letter, where in rows.items()}
-        counts = {letter: float(len(where)) for letter, where in rows.items()}
-        weights = None
-        if weight is not None:
-            given = _vector(weight, "weight", len(values))
-            weights = {letter: given[where] for letter, where in rows.items()}
-            counts = {letter: float(own.sum()) for letter, own in weights.items()}
+        weights = {letter: given[where] for letter, where in rows.items()}
+        counts = {letter: float(own.sum()) for letter, own in weights.items()}
         risk = self._possible(counts)
         gradient = np.zeros(len(values))
         if risk is None:
