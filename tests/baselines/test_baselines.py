@@ -33,19 +33,6 @@ def margins(X, y, first, second, coef):
     return ((X[y == first][:, None] - X[y == second][None]) @ coef).ravel()
 
 
-@pytest.fixture(scope="module")
-def twonorm():
-    X, y = make_twonorm(3000, random_state=0)
-    return sample_pnu(X, y, 15, 30, 400, prior=0.3, random_state=1)
-
-
-@pytest.mark.parametrize("kind", PAIRWISE)
-def test_learns_twonorm(kind, twonorm):
-    # the Bayes AUC is .998; margin for 45 labelled rows: a seed with less than .93 was not seen
-    model = kind(random_state=0).fit(twonorm.X, twonorm.y)
-    assert roc_auc_score(twonorm.y_test, model.decision_function(twonorm.X_test)) > 0.93
-
-
 @pytest.mark.parametrize("kind", PAIRWISE)
 @pytest.mark.parametrize("basis", ["gaussian", "linear", "identity"])
 def test_sparse_rows_give_the_same_scores(kind, basis):
@@ -78,15 +65,6 @@ def test_needs_positives(kind):
     X, y = small()
     with pytest.raises(MissingRoleError, match="positive"):
         kind().fit(X[y != 1], y[y != 1])
-
-
-@pytest.mark.parametrize("kind", [SAMULT, EntropyAUC, GenerativeAUC])
-def test_unlabeled_rows_change_the_model(kind):
-    X, y = small(n_unlabeled=40)
-    whole = kind(basis="identity").fit(X, y)
-    labeled = kind(basis="identity").fit(X[y >= 0], y[y >= 0])
-    direction = [m.coef_ / np.linalg.norm(m.coef_) for m in (whole, labeled)]
-    assert np.abs(direction[0] - direction[1]).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -133,13 +111,6 @@ def test_rank_svm_uses_only_its_pairs(kind, left_out):
     keep = y != left_out
     part = RankSVM(kind, basis="identity", unlabeled_label=-1).fit(X[keep], y[keep])
     np.testing.assert_allclose(whole.coef_, part.coef_, atol=1e-12)
-
-
-def test_rank_svm_takes_unlabeled_rows_for_negatives():
-    X, y = small()
-    pu = RankSVM("pu", basis="identity").fit(X[y != 0], np.where(y == 1, 1.0, np.nan)[y != 0])
-    pn = RankSVM("pn", basis="identity").fit(X[y != 0], (y == 1)[y != 0].astype(int))
-    np.testing.assert_allclose(pu.coef_, pn.coef_, atol=1e-12)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.3, 1.0])
@@ -220,15 +191,6 @@ def test_entropy_auc_without_entropy_is_logistic_auc(drop):
     model = EntropyAUC(1.0 if drop else 0.0, basis="identity", tol=1e-9)
     model.fit(*((X[y >= 0], y[y >= 0]) if drop else (X, y)))
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
-
-
-def test_entropy_weight_makes_orders_more_certain():
-    X, y = small(n_unlabeled=60)
-    found = []
-    for weight in (0.0, 1.0, 10.0):
-        w = EntropyAUC(weight, basis="identity", alpha=0.05).fit(X, y).coef_
-        found.append(sum(entropy(margins(X, y, *p, w)).mean() for p in ((1, -1), (-1, 0))))
-    assert found[0] > found[1] > found[2]
 
 
 def test_gaussian_classes_maximise_the_posterior():

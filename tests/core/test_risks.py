@@ -20,6 +20,7 @@ from pnuauc.core.risks import (
 from pnuauc.core.solvers import solve_ridge
 from pnuauc.exceptions import MissingRoleError
 from pnuauc.losses import LOSSES
+from tests.core.test_solvers import random_form
 
 PRIOR = 0.3
 
@@ -117,13 +118,6 @@ def test_semidefinite_to_rounding_whatever_the_scale(scale):
     # all of the diagonal is lifted, not some of it
     singular = QuadraticForm(0.0, np.zeros(4), scale * np.diag([1.0, 0.0, 0.0, 0.0]))
     assert singular.is_semidefinite()
-
-
-def random_form(seed, b=6, convex=True):
-    rng = np.random.default_rng(seed)
-    root = rng.standard_normal((b, b))
-    quadratic = root @ root.T if convex else (root + root.T) / 2
-    return QuadraticForm(1.0, rng.standard_normal(b), quadratic, convex)
 
 
 def test_matrix_free_equals_dense():

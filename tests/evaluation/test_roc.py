@@ -40,22 +40,25 @@ def test_false_positive_rate_is_that_of_the_hidden_negatives():
         assert tpr == pytest.approx(np.mean(p >= at))
 
 
-Y, SCORES, _ = gaussian_scores(0, (15, 20, 80), 0.3, digits=1)
+Y, SCORES, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
 
 ROLES = read_roles(Y)
 
+PU = np.where(Y == 0, np.nan, Y)
+
+OTHER = SCORES + np.random.default_rng(1).normal(0, 0.8, len(SCORES))
+
 
 def test_a_curve_and_a_threshold_say_what_they_are_of():
-    y = np.where(Y == 0, np.nan, Y)
-    at = threshold_estimate(y, SCORES, (0.2, 0.4), k=40, level=0.8)
-    assert (at.prior, at.level) == (pytest.approx(0.3), 0.8)
-    assert threshold_estimate(y, SCORES, k=40).prior is None
+    at = threshold_estimate(PU, SCORES, (0.1, 0.3), k=40, level=0.8)
+    assert (at.prior, at.level) == (pytest.approx(0.2), 0.8)
+    assert threshold_estimate(PU, SCORES, k=40).prior is None
     told = at.to_dict()
     for name in ("precision", "expected_positives"):
         assert told[name]["low"] < told[name]["value"] < told[name]["high"]
     assert told["expected_positives"]["high"] == pytest.approx(at.n_flagged * at.precision.high)
-    curve = roc_curve_estimate(y, SCORES, (0.2, 0.4), level=0.8)
-    same = auc_estimate(y, SCORES, (0.2, 0.4), "pu", 0.8)
+    curve = roc_curve_estimate(PU, SCORES, (0.1, 0.3), level=0.8)
+    same = auc_estimate(PU, SCORES, (0.1, 0.3), "pu", 0.8)
     assert (curve.auc, curve.method, curve.level) == (same, "pu", 0.8)
     for missing, prior in (("positive", 0.3), ("unlabelled", None)):
         kept = Y == 0 if missing == "positive" else Y == 1
@@ -76,35 +79,16 @@ def test_a_threshold_flags_rows_at_and_above_it():
     assert threshold_estimate(y, scores, 1.0, threshold=2.0).false_positive_rate is None
 
 
-Y_metrics_options, SCORES_metrics_options, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
-
-OTHER = SCORES_metrics_options + np.random.default_rng(1).normal(
-    0, 0.8, len(SCORES_metrics_options)
-)
-
-PU = np.where(Y_metrics_options == 0, np.nan, Y_metrics_options)
-
-
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda prior, **o: auc_estimate(
-            Y_metrics_options, SCORES_metrics_options, prior, "combined", **o
-        ),
-        lambda prior, **o: auc_estimate(PU, SCORES_metrics_options, prior, "pu", **o),
-        lambda prior, **o: compare_auc(
-            Y_metrics_options, SCORES_metrics_options, OTHER, prior, "pu", **o
-        ),
-        lambda prior, **o: compare_auc(
-            Y_metrics_options, SCORES_metrics_options, OTHER, prior, "combined", **o
-        ),
-        lambda prior, **o: roc_curve_estimate(PU, SCORES_metrics_options, prior, "pu", **o).auc,
-        lambda prior, **o: (
-            threshold_estimate(PU, SCORES_metrics_options, prior, k=30, **o).precision
-        ),
-        lambda prior, **o: (
-            threshold_estimate(PU, SCORES_metrics_options, prior, k=30, **o).false_positive_rate
-        ),
+        lambda prior, **o: auc_estimate(Y, SCORES, prior, "combined", **o),
+        lambda prior, **o: auc_estimate(PU, SCORES, prior, "pu", **o),
+        lambda prior, **o: compare_auc(Y, SCORES, OTHER, prior, "pu", **o),
+        lambda prior, **o: compare_auc(Y, SCORES, OTHER, prior, "combined", **o),
+        lambda prior, **o: roc_curve_estimate(PU, SCORES, prior, "pu", **o).auc,
+        lambda prior, **o: threshold_estimate(PU, SCORES, prior, k=30, **o).precision,
+        lambda prior, **o: threshold_estimate(PU, SCORES, prior, k=30, **o).false_positive_rate,
     ],
 )
 def test_an_interval_of_the_prior_has_the_level_that_is_said(ask):

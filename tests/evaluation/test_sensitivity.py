@@ -17,14 +17,8 @@ from pnuauc.metrics import (
 from tests.conftest import gaussian_scores
 
 
-def drawn(sizes, seed=0, prior=0.3):
-    y, scores, _ = gaussian_scores(seed, sizes, prior, 1.0, digits=1)
-    ends = np.cumsum(sizes)[:-1]
-    return y, scores, np.split(scores, ends)
-
-
 def test_a_curve_of_many_priors_repeats_one_estimate():
-    y, scores, _ = drawn((15, 20, 90))
+    y, scores, _ = gaussian_scores(0, (15, 20, 90), 0.3, digits=1)
     default = prior_sensitivity(y, scores)
     np.testing.assert_allclose(default.priors, np.arange(1, 26) * 0.02)
     assert (default.method, default.level) == ("combined", 0.95)
@@ -38,13 +32,8 @@ def test_a_curve_of_many_priors_repeats_one_estimate():
             prior_sensitivity(y, scores, wrong)
 
 
-def make(seed, n_p=12, n_n=30, n_u=200, prior=0.3, digits=None):
-    y, scores, _ = gaussian_scores(seed, (n_p, n_n, n_u), prior, digits=digits)
-    return y, scores
-
-
 def test_a_refuted_prior_gives_no_number():
-    y, scores = make(0, 100, 100, 2000, prior=0.05)
+    y, scores, _ = gaussian_scores(0, (100, 100, 2000), 0.05)
     scores = np.where(y == 1, scores + 6, scores)  # P above all of U: at most a few positives there
     with pytest.raises(PriorRefutedError, match=r"0\.5 is refuted"):
         auc_estimate(y, scores, 0.5, "pu")
@@ -53,11 +42,6 @@ def test_a_refuted_prior_gives_no_number():
     assert any("refuted" in note for note in auto.notes)
     band = prior_sensitivity(y, scores, [0.001, 0.5], method="pu")
     assert np.isnan(band.value).tolist() == [False, True]
-
-
-Y, SCORES, _ = gaussian_scores(0, (25, 40, 300), 0.2, 1.2)
-
-PU = np.where(Y == 0, np.nan, Y)
 
 
 # Labels picked with unequal odds.

@@ -165,12 +165,8 @@ class EntropyAUC(LinearRanker):
 
     Attributes
     ----------
-    coef_ : ndarray, shape (b,)
-    intercept_ : float
-    basis_ : fitted feature map
     objective_ : float
         Value of the objective at the solution, ridge included.
-    n_iter_ : int
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -237,7 +233,6 @@ class GenerativeAUC(EntropyAUC):
     generative_ : fitted generative model with ``log_ratio(X)``
     ratio_scale_ : float
         s.
-    intercept_, basis_, objective_, n_iter_ : as in :class:`EntropyAUC`
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

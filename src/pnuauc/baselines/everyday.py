@@ -1,4 +1,7 @@
-"""Common practice as thin wrappers of scikit-learn and pulearn, and SAMULT."""
+"""Common practice as thin wrappers of scikit-learn and pulearn, and SAMULT.
+
+What a wrapper has fitted is its ``estimator_``.
+"""
 
 from __future__ import annotations
 
@@ -68,10 +71,6 @@ class LabeledOnly(_Wrapper):
     ----------
     estimator : scikit-learn classifier, default=LogisticRegression()
     positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
-
-    Attributes
-    ----------
-    estimator_ : the fitted classifier
     """
 
     _default = LogisticRegression()
@@ -88,10 +87,6 @@ class SemiSupervised(_Wrapper):
     estimator : classifier that reads -1 as unlabelled, default=LabelSpreading(kernel="knn")
         For example ``SelfTrainingClassifier(LogisticRegression())``.
     positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
-
-    Attributes
-    ----------
-    estimator_ : the fitted classifier
     """
 
     _default = LabelSpreading(kernel="knn")
@@ -113,10 +108,6 @@ class PositiveVsUnlabeled(_Wrapper):
     ----------
     estimator : scikit-learn classifier, default=LogisticRegression(class_weight="balanced")
     positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
-
-    Attributes
-    ----------
-    estimator_ : the fitted classifier
     """
 
     _default = LogisticRegression(class_weight="balanced")
@@ -260,12 +251,6 @@ class SAMULT(LinearRanker):
         Weight of the pairs with unlabelled rows. Without unlabelled rows the objective is R_PN.
     basis, n_centers, width, alpha, random_state : as in :class:`pnuauc.AUCClassifier`
     positive_label, negative_label, unlabeled_label : as in :func:`pnuauc.labels.read_roles`
-
-    Attributes
-    ----------
-    coef_ : ndarray, shape (b,)
-    intercept_ : float
-    basis_ : fitted feature map
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -50,14 +50,10 @@ class RankSVM(LinearRanker):
 
     Attributes
     ----------
-    coef_ : ndarray, shape (b,)
-    intercept_ : float
-    basis_ : fitted feature map
     pairs_ : str
         The pairs that were used.
     objective_ : float
         Hinge objective at ``coef_`` (the hinge itself, not its smoothing).
-    n_iter_ : int
 
     Examples
     --------

@@ -60,7 +60,6 @@ class SSRankBoost(Ranker):
         log(L_labelled + discount * L_pseudo) before the first round and after each.
     pseudo_positive_ : ndarray, shape (n_unlabeled,)
         The share s of every unlabelled row, in the order of the rows.
-    intercept_ : float
     n_iter_ : int
         Rounds done; fewer than ``n_rounds`` if no ranker has an edge left.
 
