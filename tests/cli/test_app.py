@@ -400,7 +400,9 @@ def test_libsvm_from_fit_to_score(tmp_path):
         np.testing.assert_allclose([float(cell) for cell in cells], wanted, rtol=1e-5)
     result = run("score", tmp_path / "t.pnuauc", tmp_path / "t.libsvm")
     assert result.exit_code == 0, result.output
-    assert read_table(tmp_path / "t.scored.csv").num_rows == 120
+    found = read_table(tmp_path / "t.scored.csv")
+    assert found.num_rows == 120
+    np.testing.assert_array_equal(found["seen"], y >= 0)
 
 
 @pytest.mark.system

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -536,6 +537,12 @@ def row_groups(X: Any) -> Indices:
         return np.unique(matrix_keys(X), return_inverse=True)[1].astype(np.intp).ravel()
     known: dict[bytes, int] = {}
     return np.array([known.setdefault(k, len(known)) for k in sparse_contents(X)], dtype=np.intp)
+
+
+def sparse_keys(X: Any) -> Keys:
+    """Keys of the rows of a CSR matrix, shape (n,), from what is not zero in them."""
+    digests = (hashlib.blake2b(row, digest_size=8).digest() for row in sparse_contents(X))
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
 def sparse_contents(X: Any) -> list[bytes]:

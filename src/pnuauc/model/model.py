@@ -17,7 +17,7 @@ from pnuauc.committee import Committee, Reason, find_reasons
 from pnuauc.committee.reasons import name_words
 from pnuauc.core.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, MultiscaleBasis
 from pnuauc.core.design import block_scores
-from pnuauc.core.rows import shuffled
+from pnuauc.core.rows import shuffled, sparse_keys
 from pnuauc.exceptions import InputError
 from pnuauc.io.draw import table_keys
 from pnuauc.io.encode import (
@@ -182,27 +182,21 @@ class SeenRows:
     scores: NDArray[np.float64]
 
     @classmethod
-    def of(cls, table: Any, columns: Sequence[str], scores: NDArray[np.float64]) -> SeenRows:
-        """Of a table of labelled rows; ``columns`` are those that the model reads."""
+    def of(cls, keys: NDArray[np.uint64], scores: NDArray[np.float64]) -> SeenRows:
+        """Of labelled rows by their :meth:`TableModel.row_keys`."""
         key = secrets.randbits(62)
-        hashes = _hashes(table, columns, key)
+        hashes = shuffled(keys, key).view(np.int64)
         order = np.argsort(hashes, kind="stable")
         return cls(key, hashes[order], np.asarray(scores, dtype=np.float64)[order])
 
-    def find(
-        self, table: Any, columns: Sequence[str]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    def find(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Whether each row was seen, and its held-out score, NaN where there is none."""
-        hashes = _hashes(table, columns, self.key)
+        hashes = shuffled(keys, self.key).view(np.int64)
         if not len(self.hashes):
             return np.zeros(len(hashes), dtype=bool), np.full(len(hashes), np.nan)
         place = np.searchsorted(self.hashes, hashes).clip(max=len(self.hashes) - 1)
         seen = self.hashes[place] == hashes
         return seen, np.where(seen, self.scores[place], np.nan)
-
-
-def _hashes(table: Any, columns: Sequence[str], key: int) -> NDArray[np.int64]:
-    return shuffled(table_keys(table, sorted(columns)), key).view(np.int64)
 
 
 #: Quantiles of the unlabelled scores that are kept, to place new scores among them.
@@ -328,9 +322,13 @@ class TableModel(ShownAsTable):
 
     def find_seen(self, table: Any) -> tuple[NDArray[np.bool_], NDArray[np.float64]] | None:
         """Whether each row was labelled at fitting, and its held-out score; None: not known."""
-        if self.seen is None:
-            return None
-        return self.seen.find(table, [column.name for column in self.encoder.columns_])
+        return None if self.seen is None else self.seen.find(self.row_keys(table))
+
+    def row_keys(self, table: Any) -> NDArray[np.uint64]:
+        """A number for each row, the same for rows that agree in all that the model reads."""
+        if self.encoder.is_sparse:
+            return sparse_keys(table)
+        return table_keys(table, sorted(column.name for column in self.encoder.columns_))
 
     def reasons(
         self, X: Any, n_reasons: int = 3, columns: Sequence[str] | None = None, table: Any = None

@@ -163,7 +163,7 @@ def score_file(
             if numbered:
                 done = summary.n_rows - before
                 copied = {"row": pa.array(np.arange(done - len(scores) + 1, done + 1)), **copied}
-            seen = None if model.encoder.is_sparse else model.find_seen(batch)
+            seen = model.find_seen(batch[0] if model.encoder.is_sparse else batch)
             summary.n_seen += 0 if seen is None else int(seen[0].sum())
             output = _output(model, copied, scores, seen)
             if choice.reasons:
@@ -201,7 +201,8 @@ def _selected(
     if choice.columns is not None:
         # "id" stands for whatever names the rows, unless there is a column of that name
         listed = [ids if name == "id" and name not in kept else [name] for name in choice.columns]
-        if model.seen is not None and model.card.get("label") in kept:
+        labelled = model.encoder.is_sparse or model.card.get("label") in kept
+        if model.seen is not None and labelled:
             # the fitted table, perhaps: its scores beside its labels must not be judged unmarked
             listed.append(["seen"])
         choice = replace(choice, columns=tuple(dict.fromkeys(chain.from_iterable(listed))))

@@ -23,7 +23,6 @@ from pnuauc.core.rows import row_groups
 from pnuauc.estimators import AUCClassifierCV
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
-from pnuauc.io.draw import table_keys
 from pnuauc.io.encode import TableEncoder, kernels_of
 from pnuauc.io.write import new_run_id
 from pnuauc.model.model import SeenRows, TableModel
@@ -182,8 +181,7 @@ def fit_study(
     found.seconds = round(time.perf_counter() - started, 1)
     card = {name: item for name, item in found.to_dict().items() if name not in _NOT_ON_CARD}
     model.card = card | {"label": columns.label, "ids": list(fit.ids)}
-    if not encoder.is_sparse:
-        model.seen = fit.seen_rows(model)
+    model.seen = fit.seen_rows(model)
     return Study(model, found, fit.ranker, encoder, fit.evidence, fit.held_out_table(model))
 
 
@@ -339,13 +337,11 @@ class _Fit:
         if self.evidence is not None:
             places[self.evidence.held_out.rows] = self.evidence.places
         scores = np.interp(places, np.linspace(0.0, 1.0, len(model.quantiles)), model.quantiles)
-        names = [column.name for column in model.encoder.columns_]
-        keys, is_labeled = table_keys(rows.table, names), rows.roles.codes >= 0
+        keys, is_labeled = model.row_keys(rows.table), rows.roles.codes >= 0
         shared = np.flatnonzero(is_labeled & np.isin(keys, keys[~is_labeled]))
         if len(shared):
-            scores[shared] = model.score_encoded(model.encode(rows.table.take(pa.array(shared))))
-        known = np.flatnonzero(is_labeled)
-        return SeenRows.of(rows.table.select(names).take(pa.array(known)), names, scores[known])
+            scores[shared] = model.score_encoded(self.X[shared])
+        return SeenRows.of(keys[is_labeled], scores[is_labeled])
 
     def held_out_table(self, model: TableModel) -> Any:
         """Scores of rows by models that did not see them, in the order of the file."""
