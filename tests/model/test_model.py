@@ -43,7 +43,7 @@ THIN = sparse.csr_matrix(np.where(RNG.random((3, 4)) < 0.5, 1.0, 0.0) + np.eye(3
 def scorers():
     yield LinearScorer(IdentityBasis.from_parts(4), RNG.normal(size=4))
     for centers in (CENTERS, THIN):
-        yield LinearScorer(LinearKernelBasis.from_parts(centers), RNG.normal(size=3))
+        yield LinearScorer(LinearKernelBasis(centers=centers).fit(centers), RNG.normal(size=3))
         yield LinearScorer(GaussianBasis.from_parts(centers, 1.5), RNG.normal(size=3))
         yield LinearScorer(MultiscaleBasis.from_parts(centers, [1.0, 2.0]), RNG.normal(size=6))
 
@@ -87,8 +87,8 @@ def test_widths_whose_squares_are_numbers(widths, good):
     ],
 )  # fmt: skip
 def test_sparse_centres_that_do_not_add_up(change):
-    spec = {"kind": "linear", "basis": "linear", "centers": "sparse"}
-    arrays = {"coef": np.ones(3), "centers_data": np.ones(4),
+    spec = {"kind": "linear", "basis": "gaussian", "centers": "sparse"}
+    arrays = {"coef": np.ones(3), "widths": np.ones(1), "centers_data": np.ones(4),
               "centers_indptr": np.array([0, 1, 2, 4]),
               "centers_indices": np.array([0, 1, 2, 3])}  # fmt: skip
     made = read_scorer(Parts(spec, arrays), {"kernels": 4})

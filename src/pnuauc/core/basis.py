@@ -419,11 +419,6 @@ class LinearKernelBasis(_CenterBasis):
     centers: ArrayLike | None = None
     random_state: Any = None
 
-    @classmethod
-    def from_parts(cls, centers: Any) -> LinearKernelBasis:
-        """A fitted basis from its centres, shape (b, d)."""
-        return cls()._with_centers(centers)
-
     def fit(
         self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> LinearKernelBasis:

@@ -74,14 +74,21 @@ class StoredScorer(Storable, Protocol):
 
 
 class LinearScorer:
-    """w'phi(x) for the identity, a linear kernel, or Gaussians of one or several widths."""
+    """w'phi(x) for the identity, or Gaussians of one or several widths.
+
+    A linear kernel C x of centres C is the identity with coefficients C'w: no centre is kept.
+    """
 
     kind: str = "linear"
     views: tuple[str, ...] = ("kernels",)
 
     def __init__(self, basis: Any, coef: NDArray[np.float64]) -> None:
-        known = (IdentityBasis, LinearKernelBasis, GaussianBasis, MultiscaleBasis)
-        if not isinstance(basis, known):
+        if isinstance(basis, LinearKernelBasis):
+            coef = basis.centers_.T @ coef
+            basis = IdentityBasis.from_parts(len(coef))
+        elif isinstance(basis, GaussianBasis):
+            basis = MultiscaleBasis.from_parts(basis.centers_, [basis.width_])
+        if not isinstance(basis, (IdentityBasis, MultiscaleBasis)):
             raise InputError(
                 f"A model on a {type(basis).__name__} cannot be stored; its basis must be "
                 "gaussian, multiscale, linear or identity."
@@ -95,37 +102,24 @@ class LinearScorer:
     def spec(self) -> dict[str, Any]:
         if isinstance(self.basis, IdentityBasis):
             return {"kind": self.kind, "basis": "identity"}
-        name = "linear" if isinstance(self.basis, LinearKernelBasis) else "gaussian"
         layout = "sparse" if sparse.issparse(self.basis.centers_) else "dense"
-        return {"kind": self.kind, "basis": name, "centers": layout}
+        return {"kind": self.kind, "basis": "gaussian", "centers": layout}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        out: dict[str, NDArray[Any]] = {"coef": self.coef}
         if isinstance(self.basis, IdentityBasis):
-            return out
+            return {"coef": self.coef}
         centers = self.basis.centers_
-        if sparse.issparse(centers):
-            out |= {f"centers_{k}": getattr(centers, k) for k in ("data", "indices", "indptr")}
-        else:
-            out["centers"] = centers
-        if isinstance(self.basis, GaussianBasis):
-            out["widths"] = np.array([self.basis.width_])
-        elif isinstance(self.basis, MultiscaleBasis):
-            out["widths"] = self.basis.widths_
-        return out
+        names = ("data", "indices", "indptr") if sparse.issparse(centers) else ()
+        stored = {f"centers_{name}": getattr(centers, name) for name in names}
+        return {"coef": self.coef, "widths": self.basis.widths_, **(stored or {"centers": centers})}
 
     @classmethod
     def from_parts(cls, parts: Parts, widths: Mapping[str, int]) -> LinearScorer:
         n_features = widths["kernels"]
         parts.text("kind", [cls.kind])
-        name = parts.text("basis", ("identity", "linear", "gaussian"))
         coef = parts.array("coef", "float", (None,))
-        basis: Any
-        if name == "identity":
-            basis = IdentityBasis.from_parts(n_features)
-        elif name == "linear":
-            basis = LinearKernelBasis.from_parts(_read_centers(parts, n_features))
-        else:
+        basis: Any = IdentityBasis.from_parts(n_features)
+        if parts.text("basis", ("identity", "gaussian")) == "gaussian":
             centers = _read_centers(parts, n_features)
             scales = parts.array("widths", "float", (None,), at_most=_MAX_WIDTHS)
             scales = scales.astype(np.float64)

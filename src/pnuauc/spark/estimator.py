@@ -49,6 +49,7 @@ from pnuauc.evaluation import AUCEstimate, auc_from_counts
 from pnuauc.evaluation.estimate import unbiased_auc
 from pnuauc.exceptions import ModelFileError
 from pnuauc.io.container import read_container, write_container
+from pnuauc.labels import Roles
 from pnuauc.model.model import LinearScorer, read_scorer
 from pnuauc.spark.source import feature_column, frame_source, named, plain, score_column
 
@@ -314,21 +315,19 @@ def _from_bytes(content: bytes, path: str) -> AUCClassifier:
 
 
 def _rebuilt(manifest: dict[str, Any], arrays: dict[str, Any]) -> AUCClassifier:
-    parts = Parts(manifest, {})
+    parts = Parts(manifest, arrays)
     parts.text("format", [_FORMAT])
     parts.integer("version", 1, 1)
     n_features = parts.integer("n_features", 1, 10**7)
     threshold = parts.number("threshold")
-    classes: Any = manifest.get("classes")
-    two = isinstance(classes, list) and len(classes) == 2
-    if not (two and all(type(label) in (bool, int, float, str) for label in classes)):
+    classes = parts.items("classes", 2)
+    if len(classes) != 2 or any(type(label) not in (bool, int, float, str) for label in classes):
         raise refuse("its classes are not two labels")
-    stored = {name.removeprefix("scorer/"): array for name, array in arrays.items()}
-    scorer = read_scorer(Parts(manifest.get("scorer"), stored, "scorer"), {"kernels": n_features})
+    scorer = read_scorer(parts.sub("scorer"), {"kernels": n_features})
+    parts.finish()
     assert isinstance(scorer, LinearScorer)
-    kinds = {type(label) for label in classes}
     fitted = SimpleNamespace(
-        classes_=np.array(classes) if len(kinds) == 1 else np.array(classes, dtype=object),
+        classes_=Roles(np.empty(0, np.int8), classes[1], classes[0]).classes,
         n_features_in_=n_features,
         class_prior_=None,
     )
