@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from pnuauc.committee.views import Look, fit_view
 
@@ -42,3 +43,13 @@ def test_rows_taken_after_a_look_are_as_before():
     for name, values in seen.items():
         np.testing.assert_array_equal(vars(after)[name], values[rows])
         np.testing.assert_allclose(getattr(before, name), values[rows], atol=1e-14)
+
+
+@pytest.mark.parametrize("n_levels", [20, 36, 60])
+def test_axes_are_found_where_many_directions_are_alike(n_levels):
+    """Beside numbers the columns of a category, each level as often as any other."""
+    levels = np.tile(np.eye(n_levels), (8, 1))[:, 1:]
+    for seed in range(30):
+        numbers = np.random.default_rng(seed).standard_normal((len(levels), 3))
+        axes = fit_view(np.hstack([numbers, levels]), 0).axes
+        np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-9)

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
@@ -335,9 +335,7 @@ def _fit_sparse(X: Any, rng: np.random.RandomState) -> SparseView:
     rows = np.sort(rng.choice(n, _TEXT_CENTERS, replace=False)) if n > _TEXT_CENTERS else slice(n)
     centers = sparse.csr_matrix(X[rows], dtype=np.float64)
     m = centers.shape[0]
-    last = [max(m - N_TEXT_COMPONENTS, 0), m - 1]
-    values, vectors = linalg.eigh((centers @ centers.T).toarray(), subset_by_index=last)
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = _largest((centers @ centers.T).toarray(), min(m, N_TEXT_COMPONENTS))
     keep = values > 1e-10 * max(values[0], 1e-300)
     return SparseView(centers, _signed(vectors[:, keep]) / np.sqrt(values[keep]))
 
@@ -428,9 +426,18 @@ def _principal_axes(Z: Floats, rng: np.random.RandomState) -> tuple[Floats, Floa
 
 
 def _axes_of(covariance: Floats, k: int) -> tuple[Floats, Floats]:
-    d = len(covariance)
-    values, vectors = linalg.eigh(covariance, subset_by_index=[d - k, d - 1])
-    return _long_axes(vectors[:, ::-1], np.sqrt(np.maximum(values[::-1], 0.0)))
+    values, vectors = _largest(covariance, k)
+    return _long_axes(vectors, np.sqrt(np.maximum(values, 0.0)))
+
+
+def _largest(gram: Floats, k: int) -> tuple[Floats, Floats]:
+    """The k largest eigenvalues, falling, and their vectors.
+
+    All are computed: where many are equal (one-hot columns of a long category) LAPACK's search for
+    some of them fails, or finds vectors that are not orthogonal.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    return values[: -k - 1 : -1], vectors[:, : -k - 1 : -1]
 
 
 def _long_axes(axes: Floats, lengths: Floats) -> tuple[Floats, Floats]:
