@@ -147,9 +147,9 @@ class Codes:
 class Columns:
     """What the columns are."""
 
-    id_: list[str] = first([], "--id", help="Column that identifies rows (repeatable).")
+    ids: list[str] = first([], "--id", help="Column that identifies rows (repeatable).")
     drop: list[str] = DROP
-    group: list[str] = GROUP
+    groups: list[str] = GROUP
     time: Text = first(None, help="Column of dates or numbers: judge later rows by earlier ones.")
     propensity: Text = first(None, help="Column of chances with which labelled rows were picked.")
     categorical: list[str] = CATEGORICAL
@@ -165,19 +165,11 @@ class Columns:
     def roles(self, label: str, codes: Codes) -> ColumnRoles:
         from pnuauc.study.rows import ColumnRoles
 
-        return ColumnRoles(
-            label,
-            tuple(self.id_),
-            tuple(self.drop),
-            tuple(self.categorical),
-            codes.read(),
-            self.decimal,
-            self._date_formats(),
-            tuple(self.embedding),
-            tuple(self.group),
-            self.time,
-            self.propensity,
-        )
+        given: dict[str, Any] = {
+            n: tuple(v) if isinstance(v, list) else v for n, v in vars(self).items()
+        }
+        given["date_format"] = self._date_formats()
+        return ColumnRoles(label, codes=codes.read(), **given)
 
     def _date_formats(self) -> Any:
         """One format for all, or formats by column where they are written column=format."""
