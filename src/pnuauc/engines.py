@@ -326,51 +326,76 @@ SCORE, SECOND_SCORE = "score", "second_score"
 
 def count_scores(source: Source, **label_codes: Any) -> ScoreCounts:
     """Counts of a source with the columns label and score, merged over all its batches."""
-    labeled, counted = count_pairs(source, (SCORE, SCORE), **label_codes)
-    own = ScoreCounts.from_roles(labeled.roles, labeled.columns[0])
-    return replace(own, unlabeled=counted.cells[0])
+    labeled, counted = count_columns(source, (SCORE,), **label_codes)
+    return labeled.score_counts(counted)[0]
 
 
-def count_pairs(
-    source: Source, names: tuple[str, str] = (SCORE, SECOND_SCORE), **label_codes: Any
+def count_columns(
+    source: Source, names: Sequence[str] = (SCORE, SECOND_SCORE), **label_codes: Any
 ) -> tuple[LabeledPairs, PairCounts]:
-    """Labelled rows, and counts of the others, of a source with a label and two scores."""
+    """Labelled rows, and counts of the others, of a source with a label and one or two scores."""
     codes, _ = read_labels(source, **label_codes)
-    columns = _ScoreColumns(names, codes)
-    found = source.reduce(columns.labeled, _side_by_side, np.empty((3, 0)))
-    labeled = LabeledPairs(Roles(found[0].astype(np.int8)), (found[1], found[2]))
-    nothing = labeled.count(np.empty(0), np.empty(0))
-    count = functools.partial(columns.count, labeled)
-    return labeled, source.reduce(count, operator.add, nothing)
+    columns = ScoreColumns(codes, functools.partial(_scores, names=names))
+    found = source.reduce(columns.labeled, _side_by_side, np.empty((1 + len(names), 0)))
+    ((_, labeled, counted),) = count_pairs(source, columns, found)
+    return labeled, counted
 
 
 @dataclass(frozen=True)
-class _ScoreColumns:
-    """Two columns of scores, as they are read where they are."""
+class ScoreColumns:
+    """Columns of scores, as they are read where they are.
 
-    names: tuple[str, str]
+    read : a batch -> the scores of its rows, by column
+    """
+
     codes: LabelReader
-
-    def read(self, batch: Batch) -> NDArray[np.float64]:
-        """Roles and both scores of all rows, shape (3, n)."""
-        return np.stack([self.codes(batch.table), *(_scores(batch, n) for n in self.names)])
+    read: Callable[[Batch], Sequence[NDArray[np.float64]]]
 
     def labeled(self, batch: Batch) -> NDArray[np.float64]:
-        found = self.read(batch)
-        return found[:, found[0] != UNLABELED]
+        """Roles and scores of the labelled rows, shape (1 + columns, n)."""
+        codes = self.codes(batch.table)
+        return np.stack([codes, *self.read(batch)])[:, codes != UNLABELED]
 
-    def count(self, labeled: LabeledPairs, batch: Batch) -> PairCounts:
-        """How the unlabelled rows lie among the labelled ones."""
-        roles, a, b = self.read(batch)
-        return labeled.count(a[roles == UNLABELED], b[roles == UNLABELED])
+    def count(
+        self, pairs: Mapping[tuple[int, int], LabeledPairs], batch: Batch
+    ) -> list[PairCounts]:
+        """How the unlabelled rows lie among the labelled ones, for each pair of columns."""
+        rows = self.codes(batch.table) == UNLABELED
+        scores = [own[rows] for own in self.read(batch)]
+        return [pair.count(scores[i], scores[j]) for (i, j), pair in pairs.items()]
+
+
+def count_pairs(
+    source: Source, columns: ScoreColumns, labeled: NDArray[np.float64]
+) -> list[tuple[tuple[int, int], LabeledPairs, PairCounts]]:
+    """How all unlabelled rows lie among the labelled ones, for every pair of columns.
+
+    ``labeled`` is what ``columns.labeled`` gives. One column makes a pair with itself.
+    """
+    roles, values = Roles(labeled[0].astype(np.int8)), labeled[1:]
+    places = list(itertools.combinations(range(len(values)), 2)) or [(0, 0)]
+    pairs = {(i, j): LabeledPairs(roles, (values[i], values[j])) for i, j in places}
+    nothing = [pair.count(np.empty(0), np.empty(0)) for pair in pairs.values()]
+    found = source.reduce(functools.partial(columns.count, pairs), _add_counts, nothing)
+    return list(zip(places, pairs.values(), found, strict=True))
+
+
+def _add_counts(a: list[PairCounts], b: list[PairCounts]) -> list[PairCounts]:
+    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def _side_by_side(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([a, b], axis=1)
 
 
-def _scores(batch: Batch, name: str) -> NDArray[np.float64]:
-    column = batch.table.column(name)
-    if column.null_count:
-        raise InputError(f"The scores in {batch.name} have missing values; score these rows first.")
-    return check_scores(column.to_numpy(zero_copy_only=False), name=f"{name} in {batch.name}")
+def _scores(batch: Batch, names: Sequence[str]) -> list[NDArray[np.float64]]:
+    found = []
+    for name in names:
+        column = batch.table.column(name)
+        if column.null_count:
+            raise InputError(
+                f"The scores in {batch.name} have missing values; score these rows first."
+            )
+        values = column.to_numpy(zero_copy_only=False)
+        found.append(check_scores(values, name=f"{name} in {batch.name}"))
+    return found

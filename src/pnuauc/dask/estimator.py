@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pnuauc._utils.extras import need
 from pnuauc.dask.source import collection_source, feature_names, is_collection
-from pnuauc.engines import count_pairs, count_scores, fit_on_source
+from pnuauc.engines import count_columns, count_scores, fit_on_source
 from pnuauc.estimators import AUCClassifierCV, label_codes
 from pnuauc.evaluation import AUCComparison, AUCEstimate, auc_from_counts
 from pnuauc.evaluation.compare import compare_counted
@@ -72,7 +72,7 @@ def compare_auc(
         As in :func:`pnuauc.metrics.compare_auc`.
     """
     source = collection_source(client, label=y, score=scores_a, second_score=scores_b)
-    labeled, counted = count_pairs(source, **label_codes)
+    labeled, counted = count_columns(source, **label_codes)
     return compare_counted(labeled, counted, prior, method, level, prior_level=prior_level)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from pnuauc._utils.label_values import RoleCounts
+from pnuauc.engines import ScoreColumns, count_pairs
 from pnuauc.evaluation import ScoreCounts, auc_from_counts
-from pnuauc.evaluation.compare import LabeledPairs, PairCounts, compare_counted, holm
+from pnuauc.evaluation.compare import compare_counted, holm
 from pnuauc.evaluation.estimate import design_effects
 from pnuauc.evaluation.sensitivity import sensitivity_from_counts
 from pnuauc.exceptions import InputError
@@ -81,10 +81,9 @@ def evaluate_table(
         rows = Roles(drawn.codes, roles.positive_label, roles.negative_label)
         values = _read_scores(Batch(drawn.table), names)
         known = _known_prior(prior, estimate_prior, values[0], rows, roles.n_unlabeled, level)
-        labelled = np.flatnonzero(drawn.codes != UNLABELED)
-        counted = _counted(
-            chosen, names, reader, rows.take(labelled), [v[labelled] for v in values]
-        )
+        labelled = np.stack([drawn.codes, *values])[:, drawn.codes != UNLABELED]
+        columns = ScoreColumns(reader, partial(_read_scores, names=names))
+        counted = count_pairs(chosen, columns, labelled)
         together = groups_of(drawn.table, groups) if groups else None
 
         def effects(of: Any) -> tuple[float, float, float] | None:
@@ -156,46 +155,6 @@ def _read_scores(batch: Batch, names: Sequence[str]) -> list[NDArray[np.float64]
 
 def _n_scored(batch: Batch, names: Sequence[str]) -> int:
     return len(_read_scores(batch, names)[0])
-
-
-def _counted(
-    source: Source,
-    names: Sequence[str],
-    labels: LabelReader,
-    known: Roles,
-    values: Sequence[NDArray[np.float64]],
-) -> list[tuple[tuple[int, int], LabeledPairs, PairCounts]]:
-    """How all unlabelled rows lie among the labelled ones, for every pair of columns.
-
-    ``values`` are the scores of the labelled rows, by column. One column makes a pair with itself.
-    """
-    places = list(itertools.combinations(range(len(names)), 2)) or [(0, 0)]
-    pairs = [LabeledPairs(known, (values[i], values[j])) for i, j in places]
-    found = source.reduce(
-        partial(_count, names=names, labels=labels, pairs=pairs, places=places),
-        _add_counts,
-        [pair.count(np.empty(0), np.empty(0)) for pair in pairs],
-    )
-    return list(zip(places, pairs, found, strict=True))
-
-
-def _count(
-    batch: Batch,
-    names: Sequence[str],
-    labels: LabelReader,
-    pairs: list[LabeledPairs],
-    places: list[tuple[int, int]],
-) -> list[PairCounts]:
-    scores = _read_scores(batch, names)
-    unlabeled = labels(batch.table) == UNLABELED
-    return [
-        pair.count(scores[i][unlabeled], scores[j][unlabeled])
-        for pair, (i, j) in zip(pairs, places, strict=True)
-    ]
-
-
-def _add_counts(a: list[PairCounts], b: list[PairCounts]) -> list[PairCounts]:
-    return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def _known_prior(
