@@ -8,12 +8,10 @@ import pytest
 from scipy import sparse
 
 from pnuauc.exceptions import InputError
-from pnuauc.labels import read_roles
 from pnuauc.report.words import auc_words
 from pnuauc.study.fit import FitSettings, fit_study
 from pnuauc.study.payments import make_payments
-from pnuauc.study.rows import ColumnRoles, StudyRows
-from pnuauc.study.top import top_rows
+from pnuauc.study.rows import ColumnRoles
 
 
 def stacked(times, seed=0, n=110):
@@ -66,12 +64,6 @@ def test_percentiles_are_places_among_the_unlabelled_rows():
         below = 100 * np.mean(scores[~labelled] < scores[place])
         assert line["percentile"] == pytest.approx(below, abs=1.1)  # 100 rows
     assert max(row[header.index("percentile")] for row in rows) > 99
-    features = table.drop_columns(["y"])
-    X = study.model.encoder.transform(features)
-    single = top_rows(
-        study.model, X, StudyRows(features, read_roles(y), None, np.arange(160), None), 1
-    )
-    assert [row[0] for row in single.rows] == [rows[0][0]]
 
 
 def test_scores_of_the_fit_are_those_of_the_model_that_is_kept():
@@ -168,26 +160,6 @@ def test_beliefs_that_nothing_would_use():
             FitSettings(belief=belief, **more)
 
 
-def small_table(n_p, n_n, n_u):
-    labels = pa.array([1] * n_p + [0] * n_n + [None] * n_u, pa.int8())
-    x, z = np.random.default_rng(0).normal(size=(2, n_p + n_n + n_u))
-    x[:n_p] += 1.0
-    return pa.table({"x": x, "z": z, "y": labels})
-
-
-def test_two_rows_of_a_class_cannot_be_held_back():
-    settings = FitSettings(prior=0.2, n_centers=4, model="paper", importance=False)
-    study = fit_study(small_table(2, 20, 40), ColumnRoles("y"), settings)
-    assert study.evidence is None
-    assert study.findings.auc is None
-    assert "at least 3 different rows" in study.findings.auc_reason
-    assert "rivals" not in study.findings.to_dict()
-    card = study.model.card
-    assert card["auc_reason"] == study.findings.auc_reason
-    assert (card["label"], card["ids"]) == ("y", [])
-    assert "top" not in card
-
-
 QUICK = {"prior": 0.25, "model": "average", "n_centers": 4, "folds": 2, "top": 3}
 
 
@@ -232,6 +204,10 @@ def test_three_different_rows_of_a_class_can_be_held_back(groups, n_folds, folds
     if n_folds is None:
         assert study.evidence is study.findings.auc is None
         assert "at least 3 different rows" in study.findings.auc_reason
+        assert "rivals" not in study.findings.to_dict()
+        card = study.model.card
+        assert card["auc_reason"] == study.findings.auc_reason
+        assert (card["label"], card["ids"], "top" in card) == ("y", [], False)
     else:
         held = study.evidence.held_out
         assert held.n_folds == n_folds[folds == 5]

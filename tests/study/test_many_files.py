@@ -122,28 +122,21 @@ def test_threshold_and_rows_to_review_come_from_all_rows(frame):
 
 
 @pytest.mark.slow
-def test_paths_from_python(frame, tmp_path):
+def test_paths_and_frames_of_any_library(frame, tmp_path):
+    import polars as pl
+
     folder = in_files(frame, [400], tmp_path / "data")
     common = {"ids": "name", "prior": 0.25, **QUICK}
     whole = fit_table(frame, **common).model.score(frame)
-    for paths in (folder, str(folder / "*.parquet"), [folder / "0.parquet", folder / "1.parquet"]):
-        np.testing.assert_allclose(fit_table(paths, **common).model.score(frame), whole, rtol=1e-9)
-    scored = frame.assign(s=frame.weight)
-    scored[["label", "s"]].to_parquet(tmp_path / "s.parquet")
-    of_file = evaluate_table(tmp_path / "s.parquet", "label", "s", prior=0.25)
+    listed = [folder / "0.parquet", folder / "1.parquet"]
+    for same in (folder, str(folder / "*.parquet"), listed, pl.from_pandas(frame)):
+        np.testing.assert_allclose(fit_table(same, **common).model.score(frame), whole, rtol=1e-9)
+    scored = frame.assign(s=frame.weight)[["label", "s"]]
+    scored.to_parquet(tmp_path / "s.parquet")
     of_frame = evaluate_table(scored, "label", "s", prior=0.25)
-    assert of_file["scores"]["s"]["auc"] == of_frame["scores"]["s"]["auc"]
-
-
-def test_frames_of_other_libraries_are_no_sources(frame):
-    import polars as pl
-
-    common = {"ids": "name", "prior": 0.25, **QUICK}
-    whole = fit_table(frame, **common).model.score(frame)
-    other = fit_table(pl.from_pandas(frame), **common).model.score(frame)
-    np.testing.assert_allclose(other, whole, rtol=1e-9)
-    scored = pl.from_pandas(frame.assign(s=frame.weight))
-    assert evaluate_table(scored, "label", "s", prior=0.25)["labels"]["positive"] > 0
+    for same in (tmp_path / "s.parquet", pl.from_pandas(scored)):
+        of_same = evaluate_table(same, "label", "s", prior=0.25)
+        assert of_same["scores"]["s"]["auc"] == of_frame["scores"]["s"]["auc"]
 
 
 def test_the_number_of_rows_to_draw_is_checked(frame):
