@@ -232,14 +232,12 @@ def evaluate_table(
         ``labels``, ``prior``, ``scores`` (by column), ``comparisons`` (every pair of columns,
         ``p_adjusted`` for their number), ``comparison`` (of just two columns), ``warnings``.
     """
-    automatic = isinstance(prior, str) and prior == "auto"
     return _evaluate(
         _opened(data),
         label,
         _names(scores),
         codes=LabelCodes(positive_label, negative_label, unlabeled_label),
-        prior=None if automatic else prior,
-        estimate_prior=automatic,
+        prior=prior,
         method=method,
         level=level,
         groups=_names(groups),

@@ -36,8 +36,9 @@ def test_evaluation_compares_the_first_with_the_second():
     rng = np.random.default_rng(0)
     truth = np.arange(80) < 40
     columns = {"good": truth * 2.0 + rng.normal(size=80), "bad": rng.normal(size=80)}
-    table = pa.table({**columns, "y": truth.astype(np.int8)})
-    found = evaluate_table(table, "y", ["good", "bad"], level=0.7)["comparison"]
+    table = pa.table({**columns, "y": np.where(truth, "a", "b")})
+    named = {"positive_label": "a", "negative_label": ["b"]}
+    found = evaluate_table(table, "y", ["good", "bad"], level=0.7, **named)["comparison"]
     assert found["level"] == 0.7
     aucs = [wins(columns[c][truth], columns[c][~truth]).mean() for c in ("good", "bad")]
     assert (found["a"], found["b"]) == ("good", "bad")

@@ -92,6 +92,8 @@ def test_a_fit_is_the_same_however_the_table_is_cut(frame, settings, tmp_path, m
         first, other = studies[0].findings.to_dict(), study.findings.to_dict()
         assert [c["name"] for c in other["table"]["columns"]] == ["size", "weight", "shop"]
         assert other["labels"] == first["labels"]
+        # rows of several files are named by their file as well
+        assert (first["top"]["ids"], other["top"]["ids"]) == (["name"], ["file", "name"])
         assert other["auc"]["value"] == pytest.approx(first["auc"]["value"], rel=1e-9)
         named = [other["top"]["header"].index("name"), first["top"]["header"].index("name")]
         names = [[row[i] for row in f["top"]["rows"]] for f, i in zip((other, first), named)]

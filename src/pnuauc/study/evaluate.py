@@ -47,8 +47,7 @@ def evaluate_table(
     scores: Sequence[str],
     *,
     codes: LabelCodes | None = None,
-    prior: float | tuple[float, float] | None = None,
-    estimate_prior: bool = False,
+    prior: Any = None,
     method: str = "auto",
     level: float = 0.95,
     groups: Sequence[str] = (),
@@ -59,9 +58,9 @@ def evaluate_table(
     that it was fitted to (column ``seen``) are refused. The p-values of more than two columns are
     also given adjusted for their number, by Holm.
 
-    Without a prior, data with P, N and U have it estimated from the first score column (energy
-    distance of its values); data without negatives or positives only if ``estimate_prior``, for
-    there an assumption carries it. Otherwise the AUC is given for a range of priors.
+    Without a prior, data with P, N and U have it estimated from the first score column; data
+    without negatives or positives only if it is "auto", for there an assumption carries it.
+    Otherwise the AUC is given for a range of priors.
     """
     source = data if is_source(data) else MemorySource(as_table(data))
     names = list(dict.fromkeys(scores))
@@ -80,7 +79,12 @@ def evaluate_table(
         drawn = draw_rows(chosen, keys, reader, PRIOR_ROWS, roles.n_unlabeled)
         rows = Roles(drawn.codes, roles.positive_label, roles.negative_label)
         values = _read_scores(Batch(drawn.table), names)
-        known = _known_prior(prior, estimate_prior, values[0], rows, roles.n_unlabeled, level)
+        given = None if isinstance(prior, str) and prior == "auto" else prior
+        few = min(rows.n_positive or 2, rows.n_negative or 2) < 2
+        known = None
+        if given is not None or (not few and (prior is not None or rows.setting == "PNU")):
+            n = roles.n_unlabeled
+            known = find_prior(given, values[0][:, None], rows, level=level, n_unlabeled=n)
         labelled = np.stack([drawn.codes, *values])[:, drawn.codes != UNLABELED]
         columns = ScoreColumns(reader, partial(_read_scores, names=names))
         counted = count_pairs(chosen, columns, labelled)
@@ -155,20 +159,6 @@ def _read_scores(batch: Batch, names: Sequence[str]) -> list[NDArray[np.float64]
 
 def _n_scored(batch: Batch, names: Sequence[str]) -> int:
     return len(_read_scores(batch, names)[0])
-
-
-def _known_prior(
-    given: Any,
-    estimate: bool,
-    first: NDArray[np.float64],
-    roles: Roles,
-    n_unlabeled: int,
-    level: float,
-) -> ClassPrior | None:
-    few = min(roles.n_positive or 2, roles.n_negative or 2) < 2
-    if given is None and (few or not (estimate or roles.setting == "PNU")):
-        return None
-    return find_prior(given, first[:, None], roles, level=level, n_unlabeled=n_unlabeled)
 
 
 def _one(

@@ -214,7 +214,6 @@ class Groups(Finding):
     n_groups: int
     n_labeled: int
     worth: float
-    n_all: int
 
 
 @dataclass

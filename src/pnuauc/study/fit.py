@@ -427,8 +427,8 @@ def _groups(evidence: Evidence, rows: StudyRows) -> Groups | None:
     if rows.groups is None:
         return None
     held, own = evidence.held_out, evidence.held_out.labeled
-    n_groups, n_all = len(np.unique(held.groups[own])), len(np.unique(rows.groups))
-    return Groups(list(rows.grouping), n_groups, len(own), float(held.worth[own].sum()), n_all)
+    n_groups, worth = len(np.unique(held.groups[own])), float(held.worth[own].sum())
+    return Groups(list(rows.grouping), n_groups, len(own), worth)
 
 
 def _repeated(rows: StudyRows) -> str:
