@@ -5,6 +5,7 @@ Nothing in here is a competitor, and nothing outside this folder imports it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from numbers import Real
@@ -33,7 +34,7 @@ Objective = Callable[[ByRole], tuple[float, ByRole]]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Ranker(AUCScoreMixin, BaseEstimator):
-    """A competitor: a subclass gives ``fit``, and ``_scores(X)`` for validated rows."""
+    """A competitor: a subclass gives ``_train``, and ``_scores(X)`` for validated rows."""
 
     # scikit-learn reads the parameters from the __init__ that dataclass writes
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
@@ -41,20 +42,24 @@ class Ranker(AUCScoreMixin, BaseEstimator):
     negative_label: Any = None
     unlabeled_label: Any = None
 
-    def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
-        """Validated rows and roles, after the settings; remembers the classes."""
+    def fit(self, X: Any, y: ArrayLike) -> Any:
+        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
         self._validate_params()
         X, roles, _ = read_training_rows(self, X, y, None)
         self.classes_ = roles.classes
-        return X, roles
+        self.intercept_ = self._train(X, self._usable(roles))
+        return self
 
-    def _read_classes(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
-        """As ``_read`` for methods that need both classes.
+    @abstractmethod
+    def _train(self, X: Any, roles: Roles) -> float:
+        """Fit to validated rows; answers with what is added to the scores."""
+
+    def _usable(self, roles: Roles) -> Roles:
+        """Roles with both classes, or an error.
 
         Without one negative row the unlabelled rows are taken for negatives, as people do, and a
         :class:`LabelReadingWarning` says so. y in {-1, 1} gets its classic meaning that way.
         """
-        X, roles = self._read(X, y)
         if roles.n_unlabeled and not roles.n_negative:
             warn(
                 f"{type(self).__name__} needs negative rows and there are none: the "
@@ -64,16 +69,17 @@ class Ranker(AUCScoreMixin, BaseEstimator):
             codes = np.where(roles.codes == UNLABELED, NEGATIVE, roles.codes).astype(np.int8)
             roles = Roles(codes, roles.positive_label, roles.negative_label)
         roles.require("positive", "negative", purpose=type(self).__name__)
-        return X, roles
+        return roles
 
-    def _set_threshold(self, high: Floats, low: Floats) -> None:
-        """Cut the pooled training scores so that as many lie above as there are ``high`` rows.
 
-        AUC says nothing about thresholds and these methods know no prior, so the training rows'
-        own share is all there is to go by.
-        """
-        share = len(high) / (len(high) + len(low))
-        self.intercept_ = -upper_threshold(np.concatenate([high, low]), share)
+def intercept_of(high: Floats, low: Floats) -> float:
+    """Cuts the pooled training scores so that as many lie above zero as there are ``high`` rows.
+
+    AUC says nothing about thresholds and these methods know no prior, so the training rows' own
+    share is all there is to go by.
+    """
+    share = len(high) / (len(high) + len(low))
+    return -upper_threshold(np.concatenate([high, low]), share)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -21,6 +21,7 @@ from pnuauc.baselines.common import (
     LinearRanker,
     Objective,
     fit_in_stages,
+    intercept_of,
     pair_curvature,
 )
 from pnuauc.core.design import Design, block_scores
@@ -179,9 +180,7 @@ class EntropyAUC(LinearRanker):
     max_iter: int = 200
     tol: float = 1e-3
 
-    def fit(self, X: Any, y: ArrayLike) -> EntropyAUC:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read_classes(X, y)
+    def _train(self, X: Any, roles: Roles) -> float:
         design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
         objective = functools.partial(entropy_objective, entropy_weight=self.entropy_weight)
         labeled = functools.partial(entropy_objective, entropy_weight=0.0)
@@ -192,8 +191,7 @@ class EntropyAUC(LinearRanker):
         fit_in_stages(self, stages, pair_curvature(design, "N", 0.25))
         scores = design.scores(self.coef_)
         self.objective_ = objective(scores)[0] + self.alpha * float(self.coef_ @ self.coef_)
-        self._set_threshold(scores["P"], scores["N"])
-        return self
+        return intercept_of(scores["P"], scores["N"])
 
 
 # OptAG: logistic AUC with entropy, and a generative model's log-likelihood ratio in the score.

@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -22,7 +21,7 @@ from sklearn.utils._param_validation import Interval
 
 from pnuauc._utils.arrays import Floats, Indices
 from pnuauc._utils.extras import need
-from pnuauc.baselines.common import LinearRanker, Ranker
+from pnuauc.baselines.common import LinearRanker, Ranker, intercept_of
 from pnuauc.core.design import Design
 from pnuauc.core.risks import Part, Risk, Term
 from pnuauc.core.solvers import solve_ridge
@@ -46,13 +45,10 @@ class _Wrapper(Ranker):
     def _base(self) -> Any:
         return clone(self._default if self.estimator is None else self.estimator)
 
-    def fit(self, X: Any, y: ArrayLike) -> Any:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read_classes(X, y)
+    def _train(self, X: Any, roles: Roles) -> float:
         rows = self._rows(roles)
         self.estimator_ = self._base().fit(X[rows], roles.codes[rows].astype(int))
-        self.intercept_ = 0.0  # a classifier has its own threshold
-        return self
+        return 0.0  # a classifier has its own threshold
 
     def _rows(self, roles: Roles) -> Indices:
         return np.arange(len(roles))
@@ -91,12 +87,11 @@ class SemiSupervised(_Wrapper):
 
     _default = LabelSpreading(kernel="knn")
 
-    def fit(self, X: Any, y: ArrayLike) -> Any:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
+    def _train(self, X: Any, roles: Roles) -> float:
         with warnings.catch_warnings():
             # fully labelled data is a legal special case here, not a mistake
             warnings.filterwarnings("ignore", "y contains no unlabeled samples")
-            return super().fit(X, y)
+            return super()._train(X, roles)
 
 
 class PositiveVsUnlabeled(_Wrapper):
@@ -112,31 +107,32 @@ class PositiveVsUnlabeled(_Wrapper):
 
     _default = LogisticRegression(class_weight="balanced")
 
-    def fit(self, X: Any, y: ArrayLike) -> Any:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        name = "unlabeled" if roles.n_unlabeled else "negative"
-        roles.require("positive", name, purpose=type(self).__name__)
-        high, low = roles.positive, getattr(roles, name)
-        rows = np.sort(np.concatenate([high, low]))
-        self._train(X[rows], (roles.codes[rows] == POSITIVE).astype(int))
-        self._set_threshold(self._scores(X[high]), self._scores(X[low]))
-        return self
+    def _usable(self, roles: Roles) -> Roles:
+        """As they are."""
+        other = "unlabeled" if roles.n_unlabeled else "negative"
+        roles.require("positive", other, purpose=type(self).__name__)
+        return roles
 
-    def _train(self, X: Any, positive: Indices) -> None:
+    def _train(self, X: Any, roles: Roles) -> float:
+        high, low = roles.positive, roles.unlabeled if roles.n_unlabeled else roles.negative
+        rows = np.sort(np.concatenate([high, low]))
+        self._train_classifier(X[rows], (roles.codes[rows] == POSITIVE).astype(int))
+        return intercept_of(self._scores(X[high]), self._scores(X[low]))
+
+    def _train_classifier(self, X: Any, positive: Indices) -> None:
         self.estimator_ = self._base().fit(X, positive)
 
 
 class _PULearn(PositiveVsUnlabeled):
     """A classifier of the package pulearn, dense rows only."""
 
-    def _read(self, X: Any, y: ArrayLike) -> tuple[Any, Roles]:
+    def _train(self, X: Any, roles: Roles) -> float:
         if sparse.issparse(X):
             raise TypeError(
                 f"{type(self).__name__} takes no sparse matrix, as pulearn would densify it: "
                 "pass a dense array."
             )
-        return super()._read(X, y)
+        return super()._train(X, roles)
 
     def _scores(self, X: Any) -> Floats:
         return np.asarray(self.estimator_.predict_proba(X)[:, 1], dtype=np.float64)
@@ -169,7 +165,7 @@ class ElkanNoto(_PULearn):
 
     _default = LogisticRegression()
 
-    def _train(self, X: Any, positive: Indices) -> None:
+    def _train_classifier(self, X: Any, positive: Indices) -> None:
         make = need("pulearn", "pulearn").ElkanotoPuClassifier
         rng = check_random_state(self.random_state)
         for draw in range(_DRAWS):
@@ -203,7 +199,7 @@ class BaggingPU(_PULearn):
 
     _default = DecisionTreeClassifier()
 
-    def _train(self, X: Any, positive: Indices) -> None:
+    def _train_classifier(self, X: Any, positive: Indices) -> None:
         model = need("pulearn", "pulearn").BaggingPuClassifier(
             self._base(),
             n_estimators=self.n_estimators,
@@ -260,12 +256,9 @@ class SAMULT(LinearRanker):
 
     gamma: float = 0.5
 
-    def fit(self, X: Any, y: ArrayLike) -> SAMULT:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read_classes(X, y)
+    def _train(self, X: Any, roles: Roles) -> float:
         risk = samult_risk(self.gamma if roles.n_unlabeled else 0.0)
         design = Design.of(X, roles.by_letter, self._make_basis(X, roles))
         self.coef_ = solve_ridge(risk.quadratic_form(design.moments()), [self.alpha])[0].coef
         scores = design.scores(self.coef_)
-        self._set_threshold(scores["P"], scores["N"])
-        return self
+        return intercept_of(scores["P"], scores["N"])

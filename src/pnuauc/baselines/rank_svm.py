@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
 from pnuauc.baselines.common import (
@@ -14,6 +13,7 @@ from pnuauc.baselines.common import (
     LinearRanker,
     Objective,
     fit_in_stages,
+    intercept_of,
     pair_curvature,
 )
 from pnuauc.core.design import Design
@@ -76,10 +76,7 @@ class RankSVM(LinearRanker):
     max_iter: int = 1000
     tol: float = 1e-3
 
-    def fit(self, X: Any, y: ArrayLike) -> RankSVM:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read(X, y)
-        self.pairs_ = self._choose_pairs(roles)
+    def _train(self, X: Any, roles: Roles) -> float:
         low = "U" if self.pairs_ == "pu" else "N"
         rows = {role: roles.by_letter[role] for role in ("P", low)}
         design = Design.of(X, rows, self._make_basis(X, roles))
@@ -87,14 +84,15 @@ class RankSVM(LinearRanker):
         scores = design.scores(self.coef_)
         value = between("hinge", scores["P"], scores[low])
         self.objective_ = value + self.alpha * float(self.coef_ @ self.coef_)
-        self._set_threshold(scores["P"], scores[low])
-        return self
+        return intercept_of(scores["P"], scores[low])
 
-    def _choose_pairs(self, roles: Roles) -> str:
-        kind = self.pairs if self.pairs != "auto" else ("pu" if roles.n_unlabeled else "pn")
-        low = "unlabeled" if kind == "pu" else "negative"
-        roles.require("positive", low, purpose=f'RankSVM on "{kind}" pairs')
-        return kind
+    def _usable(self, roles: Roles) -> Roles:
+        """As they are; settles the pairs."""
+        automatic = "pu" if roles.n_unlabeled else "pn"
+        self.pairs_ = automatic if self.pairs == "auto" else self.pairs
+        low = "unlabeled" if self.pairs_ == "pu" else "negative"
+        roles.require("positive", low, purpose=f'RankSVM on "{self.pairs_}" pairs')
+        return roles
 
     def _stages(self, design: Design, low: str) -> Iterator[tuple[Objective, Design]]:
         width, last = _WIDEST, min(4.0 * self.tol, _WIDEST)

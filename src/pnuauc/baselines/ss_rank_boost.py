@@ -7,12 +7,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from pnuauc._utils.arrays import Floats, Indices, Mask
-from pnuauc.baselines.common import Ranker
+from pnuauc.baselines.common import Ranker, intercept_of
 from pnuauc.core.basis import squared_distances
 from pnuauc.core.rows import row_blocks
 from pnuauc.labels import Roles
@@ -83,15 +83,12 @@ class SSRankBoost(Ranker):
     n_rounds: int = 100
     smoothing: float = 0.3
 
-    def fit(self, X: Any, y: ArrayLike) -> SSRankBoost:
-        """Fit to rows X, shape (n, d), and labels y, shape (n,)."""
-        X, roles = self._read_classes(X, y)
+    def _train(self, X: Any, roles: Roles) -> float:
         self.pseudo_positive_ = neighbor_shares(X, roles, self.n_neighbors)
         log_weights = _log_weights(roles, self.pseudo_positive_, self.discount)
         self._boost(_Thresholds.of(X), log_weights)
         scores = self._scores(X)
-        self._set_threshold(scores[roles.positive], scores[roles.negative])
-        return self
+        return intercept_of(scores[roles.positive], scores[roles.negative])
 
     def _boost(self, rankers: _Thresholds, log_weights: Floats) -> None:
         margin = np.zeros(log_weights.shape[2])  # H up to a constant, which no pair can see
