@@ -33,26 +33,20 @@ def count_held_out(
     """
     models = {k: _by_scale(one.coef, basis.n_scales) for k, one in fitted.items()}
     n_candidates = len(next(iter(fitted.values())).coef)
-    found: dict[int, dict[str, Any]] = {k: {} for k in fitted}
-    for role in "PN":
-        parts: dict[int, list[Any]] = {k: [(np.zeros((n_candidates, 0)), None)] for k in fitted}
-        if role in rows:
-            parts = {k: [] for k in fitted}
-            score = functools.partial(_all_scores, basis=basis, models=models, n=n_candidates)
-            for of_block in rows[role].map(score):
-                for k, *scores_and_weight in of_block:
-                    parts[k].append(scores_and_weight)
-        for k, of_fold in parts.items():
-            scores, weights = zip(*of_fold, strict=True)
-            found[k][role] = np.concatenate(scores, axis=1), joined(weights)
-    counts = {}
-    for k, of_role in found.items():
-        (p, weight_p), (n, weight_n) = of_role["P"], of_role["N"]
-        counts[k] = FoldCounts.from_labeled(p, n, weight_p, weight_n)
+    nothing: dict[int, Any] = {}
+    score = functools.partial(_all_scores, basis=basis, models=models, n=n_candidates)
+    labeled = [rows[r].reduce(score, add_by_fold, nothing) if r in rows else {} for r in "PN"]
+    counts, nobody = {}, [(np.zeros((n_candidates, 0)), None)]
+    for k in fitted:
+        scores, weights = [], []
+        for of_role in labeled:
+            found = zip(*of_role.get(k, nobody), strict=True)
+            scores.append(np.concatenate(next(found), axis=1))
+            weights.append(joined(next(found)))
+        counts[k] = FoldCounts.from_labeled(*scores, *weights)
     if "U" in rows:
         marks = {k: c.marks for k, c in counts.items()}
         count = functools.partial(_count, basis=basis, models=models, marks=marks)
-        nothing: dict[int, Any] = {}
         for k, below in rows["U"].reduce(count, add_by_fold, nothing).items():
             counts[k] = counts[k].with_unlabeled(below)
     return list(counts.values())
@@ -77,15 +71,15 @@ def _scores(block: Block, basis: Any, models: _ByScale) -> Iterator[tuple[Indice
 
 def _all_scores(
     block: Block, basis: Any, models: Mapping[int, _ByScale], n: int
-) -> list[tuple[int, NDArray[Any], Any]]:
-    """(fold, scores of all n candidates, weights) for every fold of the block."""
-    found = []
+) -> dict[int, list[tuple[NDArray[Any], Any]]]:
+    """Fold -> (scores of all n candidates, weights)."""
+    found = {}
     for k, part in block.by_fold():
         if k in models:
             out = np.zeros((n, len(part)), dtype=part.X.dtype)
             for places, scores in _scores(part, basis, models[k]):
                 out[places] = scores
-            found.append((k, out, part.weight))
+            found[k] = [(out, part.weight)]
     return found
 
 
