@@ -58,7 +58,12 @@ def test_a_kill_at_any_byte_leaves_whole_entries_and_the_next_one_fits(tmp_path)
         assert path.read_bytes().startswith(content[: ends[n_lines]])
 
 
-@pytest.mark.parametrize("line", [b"{}", b"[1]", b'{"date": 1, "drawn": [[1]]}', b"\xff", b"null"])
+DEEP = pytest.param(b"[" * 60_000, id="deep")
+
+
+@pytest.mark.parametrize(
+    "line", [b"{}", b"[1]", b'{"date": 1, "drawn": [[1]]}', b"\xff", b"null", DEEP]
+)
 def test_a_line_that_is_none_of_ours_is_named(tmp_path, line):
     path = tmp_path / "ledger.jsonl"
     filled(path)

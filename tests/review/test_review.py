@@ -229,9 +229,10 @@ def test_folders_of_others_and_other_tables_are_refused(tmp_path):
         Review(frame, tmp_path / "other", label="y", id="id")
     with pytest.raises(InputError, match="holds no review"):
         Review.open(tmp_path / "other", frame)
-    (review.folder / "review.json").write_text("[]")
-    with pytest.raises(InputError, match="not a file of settings"):
-        Review.open(tmp_path / "r", frame)
+    for text in ("[]", "[" * 60_000):
+        (review.folder / "review.json").write_text(text)
+        with pytest.raises(InputError, match="not a file of settings"):
+            Review.open(tmp_path / "r", frame)
 
 
 def test_ranking_drops_what_ranks_no_better_than_chance():

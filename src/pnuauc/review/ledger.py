@@ -72,7 +72,7 @@ class Ledger:
         for number, line in enumerate(text.split(b"\n")[:-1], start=1):
             try:
                 self._take(json.loads(line))
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise InputError(
                     f"Line {number} of '{path}' is not a line of a ledger; restore the file from a "
                     "copy, or start the review in another folder."

@@ -203,7 +203,7 @@ class _Settings:
             raise InputError(f"'{folder}' holds no review; begin one with a table.", about="output")
         try:
             return cls(**json.loads(where.read_text("utf-8")))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise InputError(
                 f"'{where}' is not a file of settings that pnuauc wrote; restore it from a copy."
             ) from None
