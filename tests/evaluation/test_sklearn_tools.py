@@ -34,7 +34,6 @@ from pnuauc import AUCClassifier
 from pnuauc.evaluation.estimate import (
     unbiased_auc,
 )
-from pnuauc.labels import Roles
 from pnuauc.metrics import (
     RoleStratifiedKFold,
     RoleStratifiedShuffleSplit,
@@ -46,23 +45,6 @@ from pnuauc.metrics import (
     make_auc_scorer,
 )
 from tests.conftest import gaussian_scores
-
-
-@given(st.lists(st.integers(0, 12), min_size=30, max_size=80), st.integers(0, 2**31 - 1))
-@settings(max_examples=50, deadline=None)
-def test_groups_stay_together_and_folds_are_even(groups, seed):
-    rng = np.random.default_rng(seed)
-    groups = np.concatenate([groups, 100 + np.arange(30)])  # and 30 rows that are alone
-    codes = np.resize(np.array([1, 0, -1], np.int8), len(groups))
-    rng.shuffle(codes)
-    roles = Roles(codes)
-    splitter = RoleStratifiedKFold(3, shuffle=True, random_state=seed)
-    seen = np.zeros(len(groups), int)
-    for train, test in splitter.split(groups, roles, groups):
-        assert not set(groups[train]) & set(groups[test])
-        assert sorted([*train, *test]) == list(range(len(groups)))
-        seen[test] += 1
-    assert (seen == 1).all()
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
