@@ -42,17 +42,8 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     table, _ = make_payments(300, labelled=60, share=0.2, seed=3)
     pa.parquet.write_table(table, folder / "payments.parquet")
-    result = run(
-        "fit",
-        folder / "payments.parquet",
-        "--label",
-        "is_fraud",
-        "--id",
-        "payment_id",
-        "-o",
-        folder / "model",
-        *QUICK,
-    )
+    named = ("--label", "is_fraud", "--id", "payment_id")
+    result = run("fit", folder / "payments.parquet", *named, "-o", folder / "model", *QUICK)
     assert result.exit_code == 0, result.output
     (folder / "fit.txt").write_text(result.output)
     return folder
@@ -161,18 +152,8 @@ def test_the_default_model_writes_probabilities_and_reasons(tmp_path):
     known = [int(v) if i < 60 else None for i, v in enumerate(hidden)]
     table = pa.table({"size": pa.array(size.tolist()), "shop": shop, "y": pa.array(known)})
     pa.parquet.write_table(table, tmp_path / "t.parquet")
-    made = run(
-        "fit",
-        tmp_path / "t.parquet",
-        "-l",
-        "y",
-        "--prior",
-        "0.3",
-        "--folds",
-        "2",
-        "-o",
-        tmp_path / "m",
-    )
+    files = (tmp_path / "t.parquet", "-o", tmp_path / "m")
+    made = run("fit", *files, "-l", "y", "--prior", "0.3", "--folds", "2")
     assert made.exit_code == 0, made.output
     result = run(
         "score", tmp_path / "m", tmp_path / "t.parquet", "-o", tmp_path / "s.csv", "--reasons", "2"
@@ -211,24 +192,13 @@ def write_scores(path, labels):
 def test_two_columns_are_compared(tmp_path):
     labels = [1] * 30 + [0] * 40 + [None] * 200
     a, b = write_scores(tmp_path / "s.csv", labels)
-    result = run(
-        "evaluate",
-        tmp_path / "s.csv",
-        "--score",
-        "a",
-        "--score",
-        "b",
-        "--label",
-        "y",
-        "--prior",
-        "0.1",
-        "--json",
-    )
+    two = ("evaluate", tmp_path / "s.csv", "--score", "a", "--score", "b", "--label", "y")
+    result = run(*two, "--prior", "0.1", "--json")
     found = json.loads(result.stdout)["comparison"]
     known = compare_auc(labels, a, b, 0.1)
     assert found["p_value"] == pytest.approx(known.p_value, rel=1e-6)
     assert found["difference"] == pytest.approx(known.difference, rel=1e-6)
-    text = run("evaluate", tmp_path / "s.csv", "-s", "a", "-s", "b", "-l", "y").output
+    text = run(*two).output
     assert "'a' minus 'b'" in text
     assert "a clear difference" in text
     assert "Holm" not in text
@@ -366,20 +336,8 @@ def test_label_values_by_option(tmp_path):
     words = ["fraud"] * 15 + ["fine"] * 15 + ["?"] * 60
     x = rng.normal(size=90) + np.array([1.5 if w == "fraud" else 0 for w in words])
     pa.csv.write_csv(pa.table({"x": x, "z": rng.normal(size=90), "w": words}), tmp_path / "t.csv")
-    result = run(
-        "fit",
-        tmp_path / "t.csv",
-        "--label",
-        "w",
-        "--positive",
-        "fraud",
-        "--negative",
-        "fine",
-        "--unlabeled",
-        "?",
-        "--json",
-        *QUICK,
-    )
+    codes = ("--positive", "fraud", "--negative", "fine", "--unlabeled", "?")
+    result = run("fit", tmp_path / "t.csv", "--label", "w", *codes, "--json", *QUICK)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["labels"]["positive"] == 15
 
@@ -429,43 +387,6 @@ def test_reproduce_hands_over(monkeypatch, tmp_path):
     assert result.exit_code == 3, result.output
     assert "ran ['table4', '--trials', '2']" in result.output
     sys.modules.pop("experiments", None)
-
-
-def _messy(tmp_path, dates):
-    rng = np.random.default_rng(0)
-    rows = ["code;amount;when;y"]
-    for k in range(120):
-        label = "" if k >= 50 else str(int(k % 2))
-        amount = f"{rng.normal() + (k % 2):.3f}".replace(".", ",")
-        rows.append(f"{k:06d};{amount};{dates(k)};{label}")
-    path = tmp_path / "messy.csv"
-    path.write_text("\n".join(rows) + "\n")
-    return path
-
-
-FAST = ["--label", "y", "--id", "code", "--centers", "10", "--folds", "2", "--prior", "0.4"]
-
-
-def test_a_spreadsheets_export(tmp_path):
-    """Decimal commas and dates that ask; then scores through pipes, with ids as they are."""
-    table = _messy(tmp_path, lambda k: f"0{1 + k % 9}/0{1 + k % 7}/2024")
-    asked = run("fit", table, *FAST)
-    assert asked.exit_code == 2
-    assert "--date-format day-first or --date-format month-first" in asked.stderr
-    done = run("fit", table, *FAST, "--date-format", "day-first", "-o", tmp_path / "m.pnuauc")
-    assert done.exit_code == 0, done.stderr
-    assert "'amount' is read as numbers with a decimal comma" in done.stderr
-    assert "dates with the day first" in done.stderr
-    found = json.loads((tmp_path / "m.json").read_text())
-    assert all(len(row[1]) == 6 for row in found["top"]["rows"])  # 000123 stays 000123
-    scored = run(
-        "score", tmp_path / "m.pnuauc", "-", "-o", "-", "--top", "3", input=table.read_bytes()
-    )
-    assert scored.exit_code == 0, scored.stderr
-    lines = scored.stdout.splitlines()
-    assert lines[0].replace('"', "") == "code,y,seen,score,percentile"
-    assert len(lines) == 4
-    assert all(line.startswith('"0') for line in lines[1:])
 
 
 @pytest.mark.parametrize(

@@ -12,30 +12,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from pnuauc.io import TableEncoder
 from pnuauc.io.columns import ID, CellError, Column, classify, numbers, strings
 from pnuauc.labels import Roles
 from pnuauc.study.leaks import find_leaks
-
-
-def kinds_of(cells, **options):
-    table = pa.table({"c": list(cells), "n": np.arange(len(cells)) % 7})
-    encoder = TableEncoder(**options).fit(table)
-    found = [c for c in encoder.columns_ if c.name == "c"]
-    return found[0] if found else None, " ".join(encoder.notes_), encoder, table
-
-
-def test_cells_that_are_written_otherwise_count_as_missing_if_there_were_some():
-    cells = ["1,5", "2,5", "?"] + ["3,5"] * 30
-    column, notes, encoder, table = kinds_of(cells)
-    assert column.lenient
-    assert "cells such as '?' as missing" in notes
-    assert np.isnan(encoder.transform(table, view="trees")[2, encoder.groups("trees")["c"][0]])
-    strict, _, encoder, table = kinds_of(["1,5", "2,5", "4,5"])
-    assert not strict.lenient
-    with pytest.raises(CellError, match=r"'c' holds text \('x' in row 2\)"):
-        encoder.transform(table.set_column(0, "c", [["1,5", "x", "2"]]))
-
 
 RNG = np.random.default_rng(5)
 

@@ -31,6 +31,7 @@ from pnuauc.io import (
     read_table,
 )
 from pnuauc.io import encode as _encoder
+from pnuauc.io.columns import CellError
 from tests.typed_tables import RNG as TYPED_RNG
 from tests.typed_tables import SIGNAL, Y
 from tests.typed_tables import N as TYPED_ROWS
@@ -89,6 +90,18 @@ def test_whether_day_or_month_comes_first_is_asked():
         kinds_of(["a", "b"], date_format="dd/mm")
     with pytest.raises(InputError, match="no column 'd' to read as dates"):
         kinds_of(["a", "b"], date_format={"d": "day-first"})
+
+
+def test_cells_that_are_written_otherwise_count_as_missing_if_there_were_some():
+    cells = ["1,5", "2,5", "?"] + ["3,5"] * 30
+    column, notes, encoder, table = kinds_of(cells)
+    assert column.lenient
+    assert "cells such as '?' as missing" in notes
+    assert np.isnan(encoder.transform(table, view="trees")[2, encoder.groups("trees")["c"][0]])
+    strict, _, encoder, table = kinds_of(["1,5", "2,5", "4,5"])
+    assert not strict.lenient
+    with pytest.raises(CellError, match=r"'c' holds text \('x' in row 2\)"):
+        encoder.transform(table.set_column(0, "c", [["1,5", "x", "2"]]))
 
 
 def test_decimal_marks_can_be_said():
