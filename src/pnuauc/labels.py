@@ -19,8 +19,8 @@ from pnuauc._utils.label_values import (
     Counted,
     as_column,
     as_list,
+    did_you_mean,
     distinct,
-    nearest,
     refuse_calibration,
     word_role,
 )
@@ -309,10 +309,9 @@ def _check_spelling(rest: list[Any], values: list[Any], given: dict[int, list[An
         absent = [label for label in given[role.code] if label not in values]
         if not absent or not rest:
             continue
-        close = nearest(absent[0], rest)
-        if close is None and len(absent) < len(given[role.code]):
+        meant = did_you_mean(absent[0], rest)
+        if not meant and len(absent) < len(given[role.code]):
             continue
-        meant = "" if close is None else f" (did you mean {close!r}?)"
         raise InputError(
             f"The {role.word} label {absent[0]!r} does not occur{meant}; y holds {few(values)}.",
             about="labels",

@@ -130,23 +130,17 @@ def _plain(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def nearest(value: Any, known: Iterable[Any]) -> Any:
-    """The one of ``known`` that is spelled most like ``value``, or None if none is at all like it.
+def did_you_mean(value: Any, known: Iterable[Any]) -> str:
+    """The end of a sentence about a value that is not there: " (did you mean 'amount'?)", or "".
 
     Examples
     --------
-    >>> nearest("Yes", ["yes", "no"]), nearest("fruad", ["fraud", "ok"]), nearest("x", ["yes"])
-    ('yes', 'fraud', None)
+    >>> did_you_mean("Yes", ["yes", "no"]), did_you_mean("x", ["yes"])
+    (" (did you mean 'yes'?)", '')
     """
     spelled = {_plain(str(item)): item for item in known}
     close = difflib.get_close_matches(_plain(str(value)), list(spelled), n=1, cutoff=0.6)
-    return spelled[close[0]] if close else None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about a name that is not there: " (did you mean 'amount'?)", or ""."""
-    near = nearest(name, known)
-    return "" if near is None else f" (did you mean {near!r}?)"
+    return f" (did you mean {spelled[close[0]]!r}?)" if close else ""
 
 
 def as_column(y: Any) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pnuauc._utils.label_values import nearest
+from pnuauc._utils.label_values import did_you_mean
 from pnuauc._utils.show import few
 from pnuauc.exceptions import InputError
 from pnuauc.io.frames import as_table
@@ -239,8 +239,7 @@ def check_decisions(
     problems = []
     if odd["unknown"]:
         line, name = odd["unknown"][0]
-        near = nearest(name, list(known)) if len(known) <= 10_000 else None
-        meant = "" if near is None else f" (did you mean '{near}'?)"
+        meant = did_you_mean(name, known) if len(known) <= 10_000 else ""
         problems.append(
             f"{_count(odd['unknown'], 'id is', 'ids are')} not in the table, the first is '{name}' "
             f"in row {line}{meant}; correct or remove it."

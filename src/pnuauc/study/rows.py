@@ -19,7 +19,7 @@ from scipy.sparse import csgraph
 
 from pnuauc._utils.arrays import Floats, Indices, Mask
 from pnuauc._utils.extras import warn
-from pnuauc._utils.label_values import RoleCounts, as_list, did_you_mean, nearest
+from pnuauc._utils.label_values import RoleCounts, as_list, did_you_mean
 from pnuauc._utils.show import few
 from pnuauc.core.rows import Keys
 from pnuauc.exceptions import InputError, LabelReadingWarning, PnuaucWarning
@@ -149,8 +149,7 @@ def _named(codes: LabelCodes, values: Any, label: str) -> dict[str, Any]:
         for value in as_list(getattr(codes, role.name)):
             same = [held for held in there if _is_spelled(held, value)]
             if not same:
-                close = nearest(value, there)
-                meant = "" if close is None else f" (did you mean {close!r}?)"
+                meant = did_you_mean(value, there)
                 raise InputError(
                     f"Label column '{label}' never holds {value!r}, named as {role.word}{meant}; "
                     f"it holds {few(there) or 'nothing'}.",
