@@ -99,6 +99,32 @@ def test_a_model_file_keeps_hashes_and_no_rows(fitted):
     assert np.isfinite(seen.scores).all()
 
 
+def test_held_out_scores_know_the_groups_of_the_fit(fitted):
+    """Judged as if rows were independent, intervals of alike rows would be too narrow."""
+    folder, table, _ = fitted
+    held = pd.read_csv(folder / "m.heldout.csv")
+    assert held["pnuauc group"].nunique() == table["customer"].nunique()
+    alike = held.assign(score=held["pnuauc group"] % 11)
+    alike.to_csv(folder / "alike.csv", index=False)
+    alike.drop(columns="pnuauc group").to_csv(folder / "untold.csv", index=False)
+    alike[["id"]].assign(mine=alike["score"]).to_csv(folder / "mine.csv", index=False)
+    told, untold, joined = (
+        json.loads(run("evaluate", *names, "--label", "y", "--id", "id", "--json").stdout)
+        for names in (
+            [folder / "alike.csv"],
+            [folder / "untold.csv"],
+            [folder / "m.heldout.csv", folder / "mine.csv"],
+        )
+    )
+    errors = [one["scores"]["score"]["auc"]["std_error"] for one in (told, untold)]
+    assert errors[0] > 1.2 * errors[1]
+    assert joined["scores"]["mine"]["methods"]["pn"]["std_error"] == pytest.approx(
+        told["scores"]["score"]["methods"]["pn"]["std_error"]
+    )
+    widths = [one["prior"]["high"] - one["prior"]["low"] for one in (told, untold)]
+    assert widths[0] > widths[1]
+
+
 def test_groups_of_an_evaluation_widen_its_intervals(fitted):
     folder, table, _ = fitted
     many = table[table["y"].notna()].assign(score=table["a"])

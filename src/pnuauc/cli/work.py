@@ -37,6 +37,7 @@ from pnuauc.io.columns import cells_of
 from pnuauc.io.formats import FORMATS, ReadOptions, detect_format, spooled
 from pnuauc.io.readers import read_cells, reader_of
 from pnuauc.io.write import (
+    GROUP_COLUMN,
     RUN_COLUMN,
     SIGN,
     as_utf8,
@@ -211,7 +212,8 @@ def _joined(
         own = [n for n in others if n in scores] if scores else _score_columns(table, others, label)
         taken: list[str] = [] if whole is None else whole.column_names
         names = {n: f"{n} ({path.stem})" if n in taken else n for n in own}
-        marks = [n for n in others if n in {label, "seen"} and n not in {*taken, *own}]
+        wanted = {label, "seen", GROUP_COLUMN} - {*taken, *own}
+        marks = [n for n in others if n in wanted]
         kept = [*ids, *own, *marks]
         part = table.select(kept).rename_columns([names.get(n, n) for n in kept])
         columns += names.values()

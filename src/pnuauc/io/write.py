@@ -290,6 +290,8 @@ _RUN = r"run-[0-9a-f]{16}"
 _PAGE_RUN = re.compile(rf'<meta name="pnuauc-run" content="({_RUN})">')
 _JSON_RUN = re.compile(rf'\s*{{\s*"run":\s*"({_RUN})"')
 RUN_COLUMN = "pnuauc run"
+#: Of held-out scores: rows of one number belong together.
+GROUP_COLUMN = "pnuauc group"
 #: The last columns of a table of scores.
 SCORE_COLUMNS = ("score", "percentile")
 CHANCE_COLUMNS = ("probability", "probability_low", "probability_high")

@@ -24,7 +24,7 @@ from pnuauc.io.draw import RowKeys, draw_rows
 from pnuauc.io.frames import as_table
 from pnuauc.io.labels import LabelReader
 from pnuauc.io.sources import Batch, MemorySource, Source, is_source
-from pnuauc.io.write import CHANCE_COLUMNS, SCORE_COLUMNS
+from pnuauc.io.write import CHANCE_COLUMNS, GROUP_COLUMN, SCORE_COLUMNS
 from pnuauc.labels import UNLABELED, Roles
 from pnuauc.prior import ClassPrior
 from pnuauc.study.evidence import PRIOR_ROWS, find_prior, label_findings, prior_findings
@@ -54,8 +54,9 @@ def evaluate_table(
 ) -> Evaluation:
     """AUC of each score column by every method the roles allow; columns are compared in pairs.
 
-    Rows that share a value of one of ``groups`` belong together. Scores that a model gave to rows
-    that it was fitted to (column ``seen``) are refused. The p-values of more than two columns are
+    Rows that share a value of one of ``groups`` belong together; held-out scores of a fit have the
+    groups of the fit. Scores that a model gave to rows that it was fitted to (column ``seen``) are
+    refused. The p-values of more than two columns are
     also given adjusted for their number, by Holm.
 
     Without a prior, data with P, N and U have it estimated from the first score column; data
@@ -64,6 +65,8 @@ def evaluate_table(
     """
     source = data if is_source(data) else MemorySource(as_table(data))
     names = list(dict.fromkeys(scores))
+    if not groups and GROUP_COLUMN in source.schema.names:
+        groups = (GROUP_COLUMN,)
     if not names:
         raise InputError("Give one score column, or several to compare.")
     messages: list[str] = []
@@ -79,16 +82,17 @@ def evaluate_table(
         drawn = draw_rows(chosen, keys, reader, PRIOR_ROWS, roles.n_unlabeled)
         rows = Roles(drawn.codes, roles.positive_label, roles.negative_label)
         values = _read_scores(Batch(drawn.table), names)
+        together = groups_of(drawn.table, groups) if groups else None
         given = None if isinstance(prior, str) and prior == "auto" else prior
         few = min(rows.n_positive or 2, rows.n_negative or 2) < 2
         known = None
         if given is not None or (not few and (prior is not None or rows.setting == "PNU")):
             n = roles.n_unlabeled
-            known = find_prior(given, values[0][:, None], rows, level=level, n_unlabeled=n)
+            X = values[0][:, None]
+            known = find_prior(given, X, rows, level=level, n_unlabeled=n, groups=together)
         labelled = np.stack([drawn.codes, *values])[:, drawn.codes != UNLABELED]
         columns = ScoreColumns(reader, partial(_read_scores, names=names))
         counted = count_pairs(chosen, columns, labelled)
-        together = groups_of(drawn.table, groups) if groups else None
 
         def effects(of: Any) -> tuple[float, float, float] | None:
             return None if together is None else design_effects(rows, of, together)

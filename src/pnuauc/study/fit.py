@@ -24,7 +24,7 @@ from pnuauc.estimators import AUCClassifierCV
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import pa
 from pnuauc.io.encode import TableEncoder, kernels_of
-from pnuauc.io.write import new_run_id
+from pnuauc.io.write import GROUP_COLUMN, new_run_id
 from pnuauc.model.model import SeenRows, TableModel
 from pnuauc.study.evidence import (
     Evidence,
@@ -364,6 +364,8 @@ class _Fit:
         # where the model states probabilities
         if self.evidence is not None and model.probability(np.zeros(1)) is not None:
             columns["probability"] = pa.array(self.evidence.posterior.probability(places))
+        if rows.groups is not None:
+            columns[GROUP_COLUMN] = pa.array(rows.groups[number])
         return pa.table(columns)
 
 
