@@ -157,8 +157,9 @@ class PenalizedL1Prior(BasePrior):
         chosen = [(0.0, 0.0)] * len(shares)
         for width in self.widths:
             features = [np.exp(s / (-2 * (width * median) ** 2)) for s in squared]
+            heights = self._cross_fit(features, folds, shares)
             for alpha in self.alphas:
-                new = self._cross_fit(features, folds, shares, alpha)
+                new = (heights[0] / alpha - 1) * shares, heights[1] / alpha - 1
                 reached = new[0].mean(axis=0) - new[1].mean(axis=0)
                 better = np.flatnonzero(reached > best)
                 best[better] = reached[better]
@@ -169,17 +170,18 @@ class PenalizedL1Prior(BasePrior):
         return values[0], values[1], chosen
 
     def _cross_fit(
-        self, features: list[Floats], folds: list[Indices], shares: Floats, alpha: float
-    ) -> tuple[Floats, Floats]:
-        (p, u), (fold_p, fold_u) = features, folds
-        value_p, value_u = np.empty((len(p), len(shares))), np.empty((len(u), len(shares)))
-        for fold in range(fold_p.max() + 1):
-            out_p, out_u = fold_p == fold, fold_u == fold
-            beta = p[~out_p].mean(axis=0)[:, None] * shares - u[~out_u].mean(axis=0)[:, None]
-            coef = np.maximum(beta, 0) / alpha  # argmax of D(t) for every t, shape (b, n_t)
-            value_p[out_p] = (p[out_p] @ coef - 1) * shares
-            value_u[out_u] = u[out_u] @ coef - 1
-        return value_p, value_u
+        self, features: list[Floats], folds: list[Indices], shares: Floats
+    ) -> list[Floats]:
+        """alpha a'phi(x) of every row for every t, where max(0, beta(t)) / alpha maximizes D(t)."""
+        found = [np.empty((len(part), len(shares))) for part in features]
+        for fold in range(folds[0].max() + 1):
+            p, u = (
+                f[own != fold].mean(axis=0)[:, None] for f, own in zip(features, folds, strict=True)
+            )
+            coef = np.maximum(p * shares - u, 0)
+            for part, own, heights in zip(features, folds, found, strict=True):
+                heights[own == fold] = part[own == fold] @ coef
+        return found
 
 
 def _resampled_mean(values: Floats, rng: np.random.RandomState) -> Floats:
