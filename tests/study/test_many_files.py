@@ -93,7 +93,7 @@ def test_a_fit_is_the_same_however_the_table_is_cut(frame, settings, tmp_path, m
         assert [c["name"] for c in other["table"]["columns"]] == ["size", "weight", "shop"]
         assert other["labels"] == first["labels"]
         # rows of several files are named by their file as well
-        assert (first["top"]["ids"], other["top"]["ids"]) == (["name"], ["file", "name"])
+        assert other["top"]["ids"] == ["file", *first["top"]["ids"]]
         assert other["auc"]["value"] == pytest.approx(first["auc"]["value"], rel=1e-9)
         named = [other["top"]["header"].index("name"), first["top"]["header"].index("name")]
         names = [[row[i] for row in f["top"]["rows"]] for f, i in zip((other, first), named)]
