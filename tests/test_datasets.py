@@ -10,11 +10,6 @@ from scipy import sparse
 
 from pnuauc import datasets
 from pnuauc.datasets import GENERATORS, sample_pnu
-from pnuauc.labels import read_roles
-
-
-def roles_of(s):
-    return read_roles(s.y, unlabeled_label=-1)
 
 
 @pytest.mark.parametrize("name", GENERATORS)

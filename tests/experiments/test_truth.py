@@ -5,31 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import strategies as st
 
-from pnuauc.prior import ClassPrior
 from pnuauc.report import words
 from pnuauc.study.fit import FitSettings, fit_study
 from pnuauc.study.rows import ColumnRoles
-
-EDGES = st.sampled_from([0.0, 1e-9, 0.001, 0.5, 0.999, 1.0])
-
-
-@st.composite
-def priors(draw):
-    kind = draw(st.sampled_from(["known", "interval", "estimate", "doubtful", "posterior"]))
-    value = draw(st.one_of(EDGES, st.floats(0, 1)))
-    if kind == "known":
-        return ClassPrior.known(value)
-    other = draw(st.one_of(EDGES, st.floats(0, 1)))
-    low, high = min(value, other), max(value, other)
-    if kind == "interval":
-        return ClassPrior.from_interval(low, high)
-    if kind == "posterior":
-        weights = draw(st.lists(st.floats(0.01, 1), min_size=5, max_size=5))
-        return ClassPrior.from_posterior(np.linspace(0.01, 0.99, 5), weights, source="estimated")
-    doubt = "P and U look alike." if kind == "doubtful" else None
-    return ClassPrior(value, low, high, 0.95, (high - low) / 4, "estimated", doubt)
 
 
 def rare_table(n_p, n_n, n_u, prior, seed=0, shift=2.2):
@@ -44,15 +23,6 @@ def rare_table(n_p, n_n, n_u, prior, seed=0, shift=2.2):
     X_new = rng.normal(size=(3000, 6))
     X_new[:, :2] += shift * fresh[:, None] / 1.4
     return table, hidden[n_p + n_n :], X_new, fresh
-
-
-def fresh_auc(study, X, truth):
-    table = pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])})
-    scores = study.ranker.decision_function(study.encoder.transform(table))
-    return (scores[truth][:, None] > scores[~truth]).mean()
-
-
-QUICK = FitSettings(n_centers=40, importance=False)
 
 
 def test_the_top_speaks_of_the_rows_asked_for():
