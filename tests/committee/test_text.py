@@ -116,6 +116,16 @@ def test_reasons_name_the_words(case):
         assert "refund" in text.words
 
 
+@pytest.mark.parametrize("text", ["unheard of", "", None])
+def test_a_text_without_known_words_is_a_reason_without_words(case, text):
+    """It differs from the typical text all the same."""
+    frame, _, _, model = case
+    rows = frame.iloc[:3].assign(note=[text] * 3)
+    for reasons in model.reasons(rows, 4):
+        (note,) = [reason for reason in reasons if reason.column == "note"]
+        assert note.words == ("(no word of its own)",)
+
+
 def test_numbers_alone_are_not_encoded():
     frame, y, _ = drawn(numbers=1.0)
     numbers = frame[["size"]].assign(more=np.arange(len(frame)) % 7)

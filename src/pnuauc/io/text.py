@@ -221,7 +221,7 @@ def _weighed(counts: Sequence[Any], idf: Floats) -> list[Any]:
         np.log(X.data, out=X.data)
         X.data += 1.0
         X.data *= weights[X.indices]
-    return [normalize(X, copy=False) for X in counts]
+    return [normalize(X, copy=False) if X.shape[0] else X for X in counts]
 
 
 def _commonest(terms: Sequence[str], counts: Any) -> tuple[tuple[str, ...], Floats, Any]:
