@@ -65,6 +65,16 @@ def test_a_lost_signal_is_seen_in_the_auc(fitted):
     assert monitor_table(fitted.model, rows(50, 3)).auc_now is None
 
 
+def test_rows_that_the_model_saw_are_not_in_the_auc(fitted):
+    old, new = rows(800, 0).head(400), rows(500, 4)
+    alone = monitor_table(fitted.model, new, "fraud")
+    both = monitor_table(fitted.model, pd.concat([old, new]), "fraud")
+    assert (alone.n_seen, both.n_seen) == (0, 400)
+    assert both.auc_now == pytest.approx(alone.auc_now)
+    assert "400 rows were labelled when the model was fitted" in " ".join(both.sentences())
+    assert monitor_table(fitted.model, old, "fraud").auc_now is None
+
+
 def test_page_and_numbers(fitted):
     found = monitor_table(fitted.model, rows(500, 1, shift=1.0), "fraud")
     json.dumps(found.to_dict())

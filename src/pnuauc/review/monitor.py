@@ -48,6 +48,7 @@ class Monitoring(ShownAsTable):
     columns : the columns that moved most, first the most; effects in standard deviations
     share_then, share_now : positives among unlabelled rows by the model's calibration, or None
     auc_then, auc_now : value, low, high; None if missing, or with too few labels
+    n_seen : labelled rows that were labelled at the fit, which ``auc_now`` leaves out
     refit : whether to fit again, and ``reasons`` in sentences
     """
 
@@ -60,6 +61,7 @@ class Monitoring(ShownAsTable):
     auc_now: tuple[float, ...] | None
     level: float
     reasons: tuple[str, ...]
+    n_seen: int = 0
 
     @property
     def refit(self) -> bool:
@@ -89,6 +91,11 @@ class Monitoring(ShownAsTable):
             value, low, high = self.auc_now
             then = "" if self.auc_then is None else f"; then {self.auc_then[0]:.3f}"
             out.append(f"AUC now: {value:.3f} ({low:.3f} to {high:.3f}){then}.")
+        if self.n_seen:
+            out.append(
+                f"{self.n_seen:,} rows were labelled when the model was fitted and are not in the "
+                "AUC now: their score knows the label."
+            )
         return out
 
 
@@ -124,12 +131,15 @@ def monitor_table(
     error = np.sqrt(new.var() / max(len(new) - 1, 1) + old.var() / (n_old - 1))  # DeLong's
     drift = _drift("score", new.mean() - 0.5, error, level, SCORE_EFFECT)
     columns = [] if model.typical is None else _column_drift(model, X, n_old, level)
-    now = then = None
+    now, then, n_seen = None, None, 0
     if label is not None and not sparse.issparse(table):
         codes = LabelCodes(positive_label, negative_label, unlabeled_label)
-        roles = read_labels(table, label, codes)
+        roles, known = read_labels(table, label, codes), model.find_seen(table)
+        fresh = np.ones(len(scores), dtype=bool) if known is None else ~known[0]
+        n_seen = int((~fresh & (roles.codes >= 0)).sum())
+        roles = roles.take(np.flatnonzero(fresh))
         if min(roles.n_positive, roles.n_negative) >= 2:
-            found = auc_estimate(roles.as_float(), scores, method="pn", level=level)
+            found = auc_estimate(roles.as_float(), scores[fresh], method="pn", level=level)
             now = (float(found.value), float(found.low), float(found.high))
     if "value" in (card.get("auc") or {}):
         then = tuple(float(card["auc"][key]) for key in ("value", "low", "high"))
@@ -145,6 +155,7 @@ def monitor_table(
         auc_now=now,
         level=level,
         reasons=_reasons(drift, columns, then, now),
+        n_seen=n_seen,
     )
 
 
