@@ -62,6 +62,9 @@ def test_a_noisy_copy_of_the_label_is_named(n_n):
     copy = (roles.codes == 1) + 0.4 * rng.normal(size=len(roles))
     names, _ = named({**columns, "copy": copy}, roles)
     assert names == ["copy"]
+    known = (roles.codes == 1) + 0.01 * rng.normal(size=(2, len(roles)))
+    twice = {"it's a copy": known[0], "it's another": known[1]}
+    assert len(named({**columns, **twice}, roles)[1]) == 2
 
 
 def test_a_category_that_only_labelled_positives_have_is_named():

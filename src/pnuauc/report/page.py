@@ -64,7 +64,7 @@ def to_html(found: Findings) -> str:
             f=found,
             headline=words.headline(found),
             steps=words.next_steps(found),
-            setting=words.setting_words(found.labels.setting),
+            setting=words.SETTINGS[found.labels.setting],
             effect=words.effect_words(effect) if effect else "",
             percent=words.percent,
             groups=words.groups_words(found.groups) if found.groups else "",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Estimated = AUCEstimate | AUCFinding | PriorFinding
 
-_SETTINGS = {
+SETTINGS = {
     "PN": "positives and negatives, nothing unlabelled (PN)",
     "PU": "positives and unlabelled rows, no negatives (PU)",
     "NU": "negatives and unlabelled rows, no positives (NU)",
@@ -49,10 +49,6 @@ def percents(item: Estimated) -> str:
 def verdict(p_value: float) -> str:
     """What a p-value says about a difference."""
     return "a clear difference" if p_value < 0.05 else "no clear difference"
-
-
-def setting_words(setting: str) -> str:
-    return _SETTINGS.get(setting, setting)
 
 
 def role_words(labels: Labels) -> str:
@@ -180,7 +176,7 @@ def summary_rows(found: Findings) -> list[tuple[str, str]]:
     rows = [
         ("Rows", f"{table.rows:,}: {role_words(labels)}"),
         ("Columns used", f"{kinds} ({table.n_encoded} after encoding)"),
-        ("Labels", f"{', '.join(known)}; {setting_words(labels.setting)}"),
+        ("Labels", f"{', '.join(known)}; {SETTINGS[labels.setting]}"),
     ]
     if prior is not None:
         share = f"{percent(prior.value)} (interval {percents(prior)}), {prior.source}"

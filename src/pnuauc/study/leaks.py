@@ -31,7 +31,6 @@ _NEARLY_NONE = 0.005
 #: One column this good less two errors, and then still better than the next by this much (logit).
 _STRONG, _GAP = 0.85, 0.8
 _MOST_SUSPECTS = 5
-_ADVICE = "If so leave it out."
 
 
 class _Reading(NamedTuple):
@@ -57,38 +56,38 @@ def find_leaks(table: Any, columns: list[Column], roles: Roles) -> list[str]:
         values = table.column(column.name)
         how = _separates(column, values, groups)
         if how:
-            perfect.append(
-                f"Column '{column.name}' separates {how} from all others perfectly: does it know "
-                f"the label? {_ADVICE}"
-            )
+            said = f"separates {how} from all others perfectly: does it know the label?"
+            perfect.append((column.name, said))
             continue
         for ordering in _orderings(column, values, roles):
             readings.append(_reading(column.name, ordering, roles))
             if _most_where_none(ordering, roles):
-                empty.append(
-                    f"Column '{column.name}' puts most labelled positives where hardly any "
-                    "unlabelled row is, as if no unlabelled row were positive: was it filled in "
-                    f"for labelled rows only? {_ADVICE}"
+                said = (
+                    "puts most labelled positives where hardly any unlabelled row is, as if no "
+                    "unlabelled row were positive: was it filled in for labelled rows only?"
                 )
-    suspects = [*perfect, *_outside(readings), *empty, *_far_ahead(readings)]
+                empty.append((column.name, said))
     named: dict[str, str] = {}
-    for sentence in suspects:
-        named.setdefault(sentence.split("'")[1], sentence)
+    for name, said in [*perfect, *_outside(readings), *empty, *_far_ahead(readings)]:
+        named.setdefault(name, f"Column '{name}' {said} If so leave it out.")
     return list(named.values())[: max(_MOST_SUSPECTS, len(perfect))]
 
 
-def _outside(readings: list[_Reading]) -> list[str]:
+def _outside(readings: list[_Reading]) -> list[tuple[str, str]]:
     """Unlabelled rows beyond the labelled ones, more than the other columns show."""
     usual = float(np.median([r.outside for r in readings])) if readings else 0.0
+    said = (
+        "separates labelled from unlabelled rows in a way that no mixture of positives and "
+        "negatives explains: was it filled in when rows were labelled?"
+    )
     return [
-        f"Column '{r.column}' separates labelled from unlabelled rows in a way that no mixture of "
-        f"positives and negatives explains: was it filled in when rows were labelled? {_ADVICE}"
+        (r.column, said)
         for r in sorted(readings, key=lambda r: -r.outside)
         if r.outside > max(_OUTSIDE, _ERRORS * r.error, _ABOVE_OTHERS * usual)
     ]
 
 
-def _far_ahead(readings: list[_Reading]) -> list[str]:
+def _far_ahead(readings: list[_Reading]) -> list[tuple[str, str]]:
     """The one column that is far better than all others, if there is one."""
     best: dict[str, _Reading] = {}
     for r in sorted(readings, key=lambda r: -r.strength):
@@ -101,11 +100,12 @@ def _far_ahead(readings: list[_Reading]) -> list[str]:
     logits = special.logit(np.clip([sure, 0.5 + second.strength], 1e-6, 1.0 - 1e-6))
     if sure < _STRONG or logits[0] - logits[1] < _GAP:
         return []
-    return [
-        f"Column '{first.column}' alone ranks with an AUC of {0.5 + first.strength:.2f}, the next "
-        f"best, '{second.column}', with {0.5 + second.strength:.2f}: is it a copy of the label, or "
-        f"known only after it? {_ADVICE}"
-    ]
+    said = (
+        f"alone ranks with an AUC of {0.5 + first.strength:.2f}, the next best, "
+        f"'{second.column}', with {0.5 + second.strength:.2f}: is it a copy of the label, or known "
+        "only after it?"
+    )
+    return [(first.column, said)]
 
 
 def _orderings(column: Column, values: Any, roles: Roles) -> list[Floats]:
