@@ -41,7 +41,6 @@ from pnuauc.evaluation.estimate import (
 )
 from pnuauc.evaluation.sklearn_tools import RoleStratifiedShuffleSplit
 from pnuauc.labels import Roles, read_roles
-from pnuauc.prior import ClassPrior
 
 __all__ = ["AUCMetric"]
 
@@ -80,34 +79,6 @@ class _Estimator:
         letters = "PNU" if self.weights[1:].any() else "PN"
         rows = [self.roles.take(self.stop).by_letter[letter] for letter in letters]
         return self.stop[np.concatenate(rows)], np.cumsum([len(r) for r in rows])
-
-
-def _fix(
-    roles: Roles, prior: ClassPrior | None, method: str, holdout: float, random_state: Any
-) -> _Estimator:
-    stop, honest = np.arange(len(roles)), np.arange(0)
-    if holdout:
-        split = RoleStratifiedShuffleSplit(1, test_size=holdout, random_state=random_state)
-        stop, honest = (np.sort(part) for part in next(split.split(roles.codes, roles)))
-    n = roles.take(stop).counts
-    chosen, _ = choose_method(rank_method(method, n, prior), n, prior)
-    share = _TYPICAL_PRIOR if prior is None else min(max(prior.value, 1e-6), 1.0 - 1e-6)
-    covariance = planned_covariance(n, share)
-    slope, offset = raw_to_auc(share)
-    weights = weights_of(chosen)
-    if chosen == "combined":
-        usable = np.flatnonzero(np.isfinite(np.diag(covariance)))
-        weights[:] = 0.0
-        weights[usable] = combination_weights(covariance[np.ix_(usable, usable)])
-    if chosen.endswith("_raw"):  # the AUC is slope * raw - offset
-        covariance, slope, offset = covariance / np.outer(slope, slope), np.ones(3), np.zeros(3)
-    used = weights != 0.0
-    variance = weights[used] @ covariance[np.ix_(used, used)] @ weights[used]
-    raw_weights = np.where(used, weights * slope, 0.0)
-    return _Estimator(
-        *(roles, stop, honest, chosen, raw_weights),
-        *(float(weights[used] @ offset[used]), float(np.sqrt(variance))),
-    )
 
 
 class AUCMetric:
@@ -164,7 +135,31 @@ class AUCMetric:
         self._own = None if y is None else self._fixed(read_roles(y, **label_codes))
 
     def _fixed(self, roles: Roles) -> _Estimator:
-        return _fix(roles, self._prior, self._method, *self._split)
+        """Method and weights of a run, from the numbers of rows and the prior alone."""
+        prior, (holdout, random_state) = self._prior, self._split
+        stop, honest = np.arange(len(roles)), np.arange(0)
+        if holdout:
+            split = RoleStratifiedShuffleSplit(1, test_size=holdout, random_state=random_state)
+            stop, honest = (np.sort(part) for part in next(split.split(roles.codes, roles)))
+        n = roles.take(stop).counts
+        chosen, _ = choose_method(rank_method(self._method, n, prior), n, prior)
+        share = _TYPICAL_PRIOR if prior is None else min(max(prior.value, 1e-6), 1.0 - 1e-6)
+        covariance = planned_covariance(n, share)
+        slope, offset = raw_to_auc(share)
+        weights = weights_of(chosen)
+        if chosen == "combined":
+            usable = np.flatnonzero(np.isfinite(np.diag(covariance)))
+            weights[:] = 0.0
+            weights[usable] = combination_weights(covariance[np.ix_(usable, usable)])
+        if chosen.endswith("_raw"):  # the AUC is slope * raw - offset
+            covariance, slope, offset = covariance / np.outer(slope, slope), np.ones(3), np.zeros(3)
+        used = weights != 0.0
+        variance = weights[used] @ covariance[np.ix_(used, used)] @ weights[used]
+        raw_weights = np.where(used, weights * slope, 0.0)
+        return _Estimator(
+            *(roles, stop, honest, chosen, raw_weights),
+            *(float(weights[used] @ offset[used]), float(np.sqrt(variance))),
+        )
 
     def _of(self, y: Any, n_scores: int) -> _Estimator:
         """The estimator of the labels given at first, or of labels that a library hands over."""

@@ -125,13 +125,6 @@ class SelectionReport(ShownAsTable):
     noise: float = 0.0
     message: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON."""
-        return {
-            name: {k: list(v) for k, v in value.items()} if name == "criterion_weights" else value
-            for name, value in self.__dict__.items()
-        }
-
 
 def explain(
     criterion: Criterion, candidates: Candidates, choice: Choice, gain: Gain | None
@@ -260,10 +253,8 @@ def plot_selection(report: SelectionReport, axes: Any = None) -> Any:
         raise ValueError(f"{len(shown)} axes are needed ({', '.join(shown)}); got {len(axes)}.")
     for ax, name in zip(axes, shown, strict=False):
         curve = report.curves[name]
-        x = [point["value"] for point in curve]
-        y = np.array([point["risk"] for point in curve])
-        error = np.array([point["std_error"] for point in curve])
-        kept = np.array([point["kept"] for point in curve])
+        columns = ("value", "risk", "std_error", "kept")
+        x, y, error, kept = np.array([[point[name] for name in columns] for point in curve]).T
         ax.errorbar(x, y, yerr=error, color="C0", capsize=2, linewidth=1.2)
         ax.scatter(x, y, s=15 + 300 * kept, color="C1", alpha=(kept > 0).astype(float), zorder=3)
         if name != "eta":
