@@ -67,8 +67,8 @@ class Loss(ABC):
     has_derivative: ClassVar[bool] = True
     differentiable: ClassVar[bool] = True
     convex: ClassVar[bool] = True
-    consistent: ClassVar[bool]
-    lipschitz: ClassVar[float]
+    consistent: ClassVar[bool] = True
+    lipschitz: ClassVar[float] = np.inf
 
     @abstractmethod
     def value(self, margins: ArrayLike) -> Floats:
@@ -97,8 +97,6 @@ class Squared(Loss):
     """l(m) = (1 - m)^2."""
 
     name = "squared"
-    consistent = True
-    lipschitz = np.inf
 
     def value(self, margins: ArrayLike) -> Floats:
         return (1.0 - _floats(margins)) ** 2
@@ -112,8 +110,6 @@ class Exponential(Loss):
     """l(m) = exp(-m)."""
 
     name = "exponential"
-    consistent = True
-    lipschitz = np.inf
 
     def value(self, margins: ArrayLike) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
@@ -148,7 +144,6 @@ class Logistic(SmoothLoss):
     """l(m) = log(1 + exp(-m))."""
 
     name = "logistic"
-    consistent = True
     lipschitz = 1.0
 
     def value_and_derivative(self, margins: ArrayLike) -> tuple[Floats, Floats]:
@@ -218,8 +213,6 @@ class SquaredHinge(PiecewisePolynomial):
     """l(m) = max(0, 1 - m)^2."""
 
     name = "squared_hinge"
-    consistent = True
-    lipschitz = np.inf
     terms = (Power(1.0, 1.0, 2),)
 
 
@@ -245,8 +238,6 @@ class ZeroOne(PiecewisePolynomial):
     has_derivative = False
     differentiable = False
     convex = False
-    consistent = True
-    lipschitz = np.inf
     terms = (Power(1.0, 0.0, 0),)
 
 
@@ -296,7 +287,6 @@ class SmoothedHinge(_Smoothed):
     """
 
     name = "smoothed_hinge"
-    consistent = True
 
 
 @dataclass(frozen=True)
