@@ -14,7 +14,7 @@ def test_stages_take_their_share_of_one_bar_that_never_goes_back():
     bar("fit", 0.0)
     bar.inside(0.5, "trees")
     bar.inside(0.2)
-    bar.note("row 7")
+    bar.inside(0.0, "row 7")
     assert [share for _, share in shown] == pytest.approx([0.0, 0.25, 0.625, 0.625, 0.625])
     assert [text for text, _ in shown] == ["read", "fit", "fit, trees", "fit", "fit, row 7"]
 

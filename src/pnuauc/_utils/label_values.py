@@ -42,14 +42,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class RoleCounts(Counted):
-    """How many rows of each role a table has, wherever they are.
-
-    Attributes
-    ----------
-    n_positive, n_negative, n_unlabeled : int
-    positive_label, negative_label, announcement
-        As in :class:`pnuauc.labels.Roles`.
-    """
+    """How many rows of each role a table has, wherever they are; labels as those of ``Roles``."""
 
     n_positive: int
     n_negative: int

@@ -30,13 +30,9 @@ class Progress:
         self.inside(share, detail)
 
     def inside(self, share: float, detail: str = "") -> None:
-        """The same stage, further on."""
+        """The same stage, further on; a share of 0 where nobody knows how far."""
         start, width = self._within
         self._share = max(self._share, start + width * min(share, 1.0))  # never goes back
-        self.draw(f"{self._stage}{detail and f', {detail}'}", self._share)
-
-    def note(self, detail: str) -> None:
-        """What is being done, where nobody knows how much of it is left."""
         self.draw(f"{self._stage}{detail and f', {detail}'}", self._share)
 
 

@@ -147,7 +147,7 @@ class RowMeter:
         self.done = self.done + n if n else 0
         total = None if self.source is None else self.source.n_rows
         of = f" of {total:,}" if total else ""
-        self.bar.note(f"visit {self.visit} of the files: {self.done:,}{of} rows")
+        self.bar.inside(0.0, f"visit {self.visit} of the files: {self.done:,}{of} rows")
 
 
 def beside(table: Path, ending: str | None) -> Path:
