@@ -323,6 +323,19 @@ def test_held_out_scores_of_noise_are_noise():
     assert np.mean(found) < 0.5 + 2.5 * 0.09 / np.sqrt(40)
 
 
+def test_nothing_is_compared_with_a_ranking_worse_than_chance():
+    """The stated AUC is at least 1/2: less a difference from .4, a rival of .65 would have .85."""
+    compared = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((160, 4)), np.repeat([1, 0, -1], [20, 20, 120])
+        model = auto(members=["kernels"], cv=3, rivals=True, random_state=seed).fit(X, y)
+        held = model.held_out_
+        is_worse = held.auc(held.places(model.fold_weights_)) < model.auc_.low
+        compared.add((is_worse, bool(model.rivals_), model.members_[0].auc is None))
+    assert compared == {(True, False, True), (False, True, False)}
+
+
 @pytest.mark.slow
 def test_trees_may_have_columns_of_their_own():
     """What trees alone can see is in the further columns: the others must not read them."""

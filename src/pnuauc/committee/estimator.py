@@ -516,6 +516,8 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             return
         held_out = self.held_out_.of_labeled()
         ours = held_out.places(apart)
+        if held_out.auc(ours, self.prior_) < auc.low:
+            return  # worse than chance by chance: differences from that would be no AUCs
 
         def against(columns: Floats) -> tuple[float, Difference]:
             found = held_out.difference(ours, held_out.places(columns), self.prior_)
