@@ -85,11 +85,9 @@ def _pandas(data: Any) -> Any:
         elif kind.startswith("Sparse["):
             series = series.sparse.to_dense()
         try:
-            columns.append(pa.chunked_array([pa.Array.from_pandas(series)]))
+            columns.append(pa.array(series, from_pandas=True))
         except (pa.ArrowException, TypeError, ValueError) as error:
-            columns.append(pa.chunked_array([_mixed(series, name, error)]))
-        except AttributeError:  # arrow-backed series arrive as chunked arrays
-            columns.append(pa.chunked_array(pa.array(series)))
+            columns.append(_mixed(series, name, error))
     return pa.Table.from_arrays(columns, names=names)
 
 
