@@ -92,6 +92,11 @@ class HeldOut:
         """The same less one fold's rows; the other folds keep their numbers."""
         return self._take(np.flatnonzero(self.fold != fold))
 
+    def of_fold(self, fold: int) -> HeldOut:
+        """The same of one fold alone, as fold 0."""
+        own = self._take(np.flatnonzero(self.fold == fold))
+        return replace(own, fold=np.zeros_like(own.fold), reference=[self.reference[fold]])
+
     def of_labeled(self) -> HeldOut:
         """The same of labelled rows: all that AUCs and differences of them rest on."""
         return self._take(self.labeled)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +10,7 @@ from sklearn.base import clone
 
 from pnuauc._utils.arrays import Floats, Indices
 from pnuauc.committee import AutoAUCClassifier
-from pnuauc.evaluation.heldout import HeldOut, cross_fit
+from pnuauc.evaluation.heldout import cross_fit
 from pnuauc.labels import Roles
 from pnuauc.study.evidence import auc_finding, posterior_of
 from pnuauc.study.findings import AUCFinding, Span, Timed
@@ -72,7 +71,7 @@ def timed_findings(
     held = cross_fit([model], X, rows.roles, splits, groups=rows.groups)
     auc, spans = auc_finding(posterior_of(held, rows.roles, settings), settings.level), []
     for k in range(held.n_folds):
-        span = _only(held, k)
+        span = held.of_fold(k)
         share = None
         if rows.roles.n_unlabeled:
             prior = posterior_of(span, rows.roles, settings).class_prior()
@@ -82,16 +81,6 @@ def timed_findings(
         positive, negative = (int((span.codes == code).sum()) for code in (1, 0))
         spans.append(Span(begins, positive, negative, share))
     return Timed(column, auc, spans, _verdict(auc, shuffled))
-
-
-def _only(held: HeldOut, fold: int) -> HeldOut:
-    """One fold alone, as fold 0."""
-    own = held.fold == fold
-    names = ("rows", "codes", "fold", "scores", "worth", "groups")
-    parts = {name: getattr(held, name)[own] for name in names}
-    return replace(
-        held, **{**parts, "fold": np.zeros(own.sum(), dtype=int)}, reference=[held.reference[fold]]
-    )
 
 
 def _verdict(timed: AUCFinding, shuffled: AUCFinding | None) -> str:
