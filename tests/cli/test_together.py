@@ -76,6 +76,19 @@ def test_scores_of_rows_that_were_seen_are_marked_and_not_judged(fitted):
     assert run("evaluate", folder / "new.csv", "--label", "y").exit_code == 0
 
 
+def test_seen_rows_are_known_however_they_are_written(fitted):
+    folder, table, _ = fitted
+    table.to_parquet(folder / "typed.parquet")
+    table.to_csv(folder / "comma.csv", sep=";", decimal=",", index=False)
+    table.to_json(folder / "lines.jsonl", orient="records", lines=True)
+    for name in ("typed.parquet", "comma.csv", "lines.jsonl"):
+        assert run(
+            "score", folder / "m.pnuauc", folder / name, "-o", folder / "o.csv", "--overwrite"
+        )
+        seen = pd.read_csv(folder / "o.csv")["seen"]
+        assert (seen.to_numpy() == table["y"].notna()).all(), name
+
+
 def test_held_out_scores_are_compared_with_others_by_id(fitted):
     folder, table, _ = fitted
     mine = table.sample(frac=1, random_state=0)[["id"]].assign(mine=table["a"])

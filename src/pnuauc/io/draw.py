@@ -23,8 +23,8 @@ from pnuauc.core.rows import (
     whole_bits,
 )
 from pnuauc.io.cells import is_text, matches, pa, pc, tidy, to_numpy
-from pnuauc.io.columns import cells_of
-from pnuauc.io.encode import TableEncoder
+from pnuauc.io.columns import cells_of, texts
+from pnuauc.io.encode import Cells, Encoding, TableEncoder
 from pnuauc.io.sources import Batch, Source, SourceRows
 from pnuauc.labels import UNLABELED
 
@@ -115,6 +115,22 @@ def table_keys(table: Any, columns: Sequence[str] | None = None) -> Keys:
     cells = (table.column(name) for name in names)
     whole = (c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in cells)
     return combined([part for column in whole for part in _cells(column)], table.num_rows)
+
+
+def cells_keys(encoding: Encoding, cells: Cells) -> Keys:
+    """Keys of rows, shape (n,), by what a model reads in them, however that is written.
+
+    Numbers count to 7 digits, as another format may have rounded the others.
+    """
+    mantissa, exponent = np.frexp(cells.values)
+    read = np.ldexp(np.round(mantissa * 2.0**24), exponent - 24)
+    others = {}
+    for column in encoding.columns:
+        if column.kind not in {"number", "date", "boolean"}:
+            own = cells.batch.column(column.name)
+            others[column.name] = texts(own) if column.kind == "category" else own
+    keys = [table_keys(pa.table(others))] if others else []
+    return combined([*np.ascontiguousarray(read.T), *keys], len(read))
 
 
 def _cells(column: Any) -> Iterator[Keys]:

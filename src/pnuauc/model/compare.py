@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from pnuauc.core.rows import sparse_keys
 from pnuauc.exceptions import InputError
 from pnuauc.io.cells import (
     NEARLY_ALL,
@@ -27,6 +28,7 @@ from pnuauc.io.cells import (
     tidy,
 )
 from pnuauc.io.columns import Column
+from pnuauc.io.draw import cells_keys
 from pnuauc.io.encode import Cells, Encoding, TableEncoder, n_missing
 from pnuauc.tuning import DIFFERENT
 
@@ -113,10 +115,10 @@ class Comparison:
         self._odd: Counter[str] = Counter()
         self._shown: dict[str, Any] = {}
 
-    def read(self, batch: Any, name: str, first: int) -> tuple[Any, dict[str, set[str]]]:
-        """(what the scorer reads, categories never seen)."""
+    def read(self, batch: Any, name: str, first: int) -> tuple[Any, dict[str, set[str]], Any]:
+        """(what the scorer reads, categories never seen, keys of the rows)."""
         if self.fitted.is_sparse:
-            return self.fitted.encode(batch[0], views=self.views), {}
+            return self.fitted.encode(batch[0], views=self.views), {}, sparse_keys(batch[0])
         if self._file != (name, batch.schema):
             self._file = (name, batch.schema)
             self._encoder, told = _in_forms_of(self.fitted, batch)
@@ -124,7 +126,7 @@ class Comparison:
         encoding: Any = self._encoder.encoding_
         cells = encoding.read(batch, first)
         self._add(encoding, cells)
-        return encoding.encode(cells, self.views), cells.fresh
+        return encoding.encode(cells, self.views), cells.fresh, cells_keys(encoding, cells)
 
     def _add(self, encoding: Encoding, cells: Cells) -> None:
         """Count the cells of a batch."""

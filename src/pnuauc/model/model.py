@@ -19,7 +19,7 @@ from pnuauc.core.basis import GaussianBasis, IdentityBasis, LinearKernelBasis, M
 from pnuauc.core.design import block_scores
 from pnuauc.core.rows import shuffled, sparse_keys
 from pnuauc.exceptions import InputError
-from pnuauc.io.draw import table_keys
+from pnuauc.io.draw import cells_keys
 from pnuauc.io.encode import (
     TableEncoder,
 )
@@ -320,9 +320,9 @@ class TableModel(ShownAsTable):
 
     def row_keys(self, table: Any) -> NDArray[np.uint64]:
         """A number for each row, the same for rows that agree in all that the model reads."""
-        if self.encoder.is_sparse:
-            return sparse_keys(table)
-        return table_keys(table, sorted(column.name for column in self.encoder.columns_))
+        encoding: Any = self.encoder.encoding_
+        read = encoding.read(table)
+        return sparse_keys(read) if self.encoder.is_sparse else cells_keys(encoding, read)
 
     def reasons(
         self, X: Any, n_reasons: int = 3, columns: Sequence[str] | None = None, table: Any = None

@@ -156,14 +156,14 @@ def score_file(
         sink = _Sink(TableWriter(stream, path), choice)
         for batch, name, first in _blocks(_read_ahead(rows.batches()), model):
             with cells_of(name):
-                X, fresh = reader.read(batch, name, first)
+                X, fresh, keys = reader.read(batch, name, first)
                 scores = model.score_encoded(X, n_threads)
             summary.add(scores, fresh)
             copied = {name: batch.column(name) for name in kept}
             if numbered:
                 done = summary.n_rows - before
                 copied = {"row": pa.array(np.arange(done - len(scores) + 1, done + 1)), **copied}
-            seen = model.find_seen(batch[0] if model.encoder.is_sparse else batch)
+            seen = None if model.seen is None else model.seen.find(keys)
             summary.n_seen += 0 if seen is None else int(seen[0].sum())
             output = _output(model, copied, scores, seen)
             if choice.reasons:
