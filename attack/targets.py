@@ -20,6 +20,7 @@ from attack.runner import Target
 from pnuauc import AUCClassifierCV, AutoAUCClassifier
 from pnuauc.exceptions import InputError
 from pnuauc.io import TableEncoder, TableModel, load_model, save_model
+from pnuauc.model.model import SeenRows
 
 __all__ = ["FILE_TARGETS", "sound_models"]
 
@@ -58,7 +59,9 @@ def sound_models() -> list[tuple[bytes, object]]:
             warnings.simplefilter("ignore")
             ranker = _ranker(kind).fit(X, y)
         card = {"label": "y", "ids": ["id"], "table": {"name": "t", "n_encoded": X.shape[1]}}
-        save_model(TableModel.from_fitted(encoder, ranker, X, card), folder / "m.pnuauc")
+        model = TableModel.from_fitted(encoder, ranker, X, card)
+        model.seen = SeenRows.of(model.row_keys(rows)[:40], np.linspace(-1.0, 1.0, 40))
+        save_model(model, folder / "m.pnuauc")
         found.append(((folder / "m.pnuauc").read_bytes(), rows[:8]))
     return found
 
@@ -78,13 +81,15 @@ def _models() -> Callable[[int], str]:
         path.write_bytes(bent_model(data, np.random.default_rng([1, number])))
         refusal = ""
         try:
-            scores = load_model(path).score(rows)
+            model = load_model(path)
+            scores, seen = model.score(rows), model.find_seen(rows)
         except InputError as error:
             refusal = str(error)
         if refusal:
             assert "\n" not in refusal, "more than one line"
             return "refused"
         assert np.isfinite(scores).all(), "a score is no number"
+        assert seen is None or len(seen[0]) == len(scores)
         return "scored"
 
     return case
