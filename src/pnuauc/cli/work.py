@@ -171,13 +171,14 @@ def evaluate_file(
     with ExitStack() as stack:
         if ids and len(given.paths) > 1:
             data, scores = _joined(voice, given, label, scores, ids)
+            ids = ()  # each names one row
         else:
             bar = stack.enter_context(progress_bar("Evaluate", voice.shows_progress))
             data = stack.enter_context(given.opened(meter=RowMeter(bar), engine=engine))
             scores = scores or ["score"]
         if isinstance(data, tuple):
             raise InputError(f"'{given.first}' is a LIBSVM file, which has no score columns.")
-        found = evaluate_table(data, label, scores, **settings)
+        found = evaluate_table(data, label, scores, ids=ids, **settings)
     voice.remark(*found.warnings, *hints_for(found))
     voice.say(f"{role_words(found.labels)} rows.")
     if p := found.prior:

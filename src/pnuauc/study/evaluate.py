@@ -30,11 +30,13 @@ from pnuauc.prior import ClassPrior
 from pnuauc.study.evidence import PRIOR_ROWS, find_prior, label_findings, prior_findings
 from pnuauc.study.findings import ColumnComparison, Evaluation, ScoreFinding
 from pnuauc.study.rows import (
+    ColumnRoles,
     LabelCodes,
     collected,
-    groups_of,
+    grouping_of,
     need_column,
     read_source_labels,
+    repeated_ids,
 )
 
 #: Priors at which the AUC is given when none is known.
@@ -51,13 +53,14 @@ def evaluate_table(
     method: str = "auto",
     level: float = 0.95,
     groups: Sequence[str] = (),
+    ids: Sequence[str] = (),
 ) -> Evaluation:
     """AUC of each score column by every method the roles allow; columns are compared in pairs.
 
-    Rows that share a value of one of ``groups`` belong together; held-out scores of a fit have the
-    groups of the fit. Scores that a model gave to rows that it was fitted to (column ``seen``) are
-    refused. The p-values of more than two columns are
-    also given adjusted for their number, by Holm.
+    Rows that share a value of one of ``groups`` belong together, or else rows of one id; held-out
+    scores of a fit have the groups of the fit. Scores that a model gave to rows that it was fitted
+    to (column ``seen``) are refused. The p-values of more than two columns are also given adjusted
+    for their number, by Holm.
 
     Without a prior, data with P, N and U have it estimated from the first score column; data
     without negatives or positives only if it is "auto", for there an assumption carries it.
@@ -67,22 +70,25 @@ def evaluate_table(
     names = list(dict.fromkeys(scores))
     if not groups and GROUP_COLUMN in source.schema.names:
         groups = (GROUP_COLUMN,)
+    columns = ColumnRoles(label, tuple(ids), groups=tuple(groups))
     if not names:
         raise InputError("Give one score column, or several to compare.")
     messages: list[str] = []
     with collected(messages):
         reader, roles = read_source_labels(source, label, codes or LabelCodes())
-        for name in (*names, *groups):
+        for name in (*names, *columns.apart):
             need_column(name, source.schema.names)
         _refuse_seen(source, reader, names)
-        chosen = source.select(list(dict.fromkeys([label, *names, *groups])))
+        chosen = source.select(list(dict.fromkeys([label, *names, *columns.apart])))
         # refuses the first bad cell
         chosen.reduce(partial(_n_scored, names=names), operator.add, 0)
-        keys = RowKeys(tuple(groups[:1]) or tuple(names), named=bool(groups))
+        keys = RowKeys(columns.apart[:1] or tuple(names), named=bool(columns.apart))
         drawn = draw_rows(chosen, keys, reader, PRIOR_ROWS, roles.n_unlabeled)
         rows = Roles(drawn.codes, roles.positive_label, roles.negative_label)
         values = _read_scores(Batch(drawn.table), names)
-        together = groups_of(drawn.table, groups) if groups else None
+        grouping, together = grouping_of(drawn, columns)
+        if grouping and not columns.grouping:
+            messages.append(repeated_ids(grouping, together))
         given = None if isinstance(prior, str) and prior == "auto" else prior
         few = min(rows.n_positive or 2, rows.n_negative or 2) < 2
         known = None
@@ -91,8 +97,8 @@ def evaluate_table(
             X = values[0][:, None]
             known = find_prior(given, X, rows, level=level, n_unlabeled=n, groups=together)
         labelled = np.stack([drawn.codes, *values])[:, drawn.codes != UNLABELED]
-        columns = ScoreColumns(reader, partial(_read_scores, names=names))
-        counted = count_pairs(chosen, columns, labelled)
+        scored = ScoreColumns(reader, partial(_read_scores, names=names))
+        counted = count_pairs(chosen, scored, labelled)
 
         def effects(of: Any) -> tuple[float, float, float] | None:
             return None if together is None else design_effects(rows, of, together)

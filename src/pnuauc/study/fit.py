@@ -16,7 +16,7 @@ from pnuauc import __version__
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.label_values import RoleCounts
 from pnuauc._utils.progress import progress_bar
-from pnuauc._utils.show import few, jsonable
+from pnuauc._utils.show import jsonable
 from pnuauc._utils.threads import one_thread_for_few
 from pnuauc.committee import AutoAUCClassifier
 from pnuauc.core.rows import row_groups
@@ -46,6 +46,7 @@ from pnuauc.study.rows import (
     ColumnRoles,
     StudyRows,
     collected,
+    repeated_ids,
     study_rows,
 )
 from pnuauc.study.timed import timed_findings
@@ -288,7 +289,7 @@ class _Fit:
         """State what the held-out rows say; warnings go to ``messages``."""
         rows, settings, columns, evidence = self.rows, self.settings, self.columns, self.evidence
         if rows.grouping and not columns.groups:
-            messages.append(_repeated(rows))
+            messages.append(repeated_ids(rows.grouping, rows.groups))
         if evidence is None:
             found.prior = prior_findings(getattr(self.ranker, "class_prior_", None), rows.counts)
             units = "rows" if rows.groups is None else "groups"
@@ -431,13 +432,3 @@ def _groups(evidence: Evidence, rows: StudyRows) -> Groups | None:
     held, own = evidence.held_out, evidence.held_out.labeled
     n_groups, worth = len(np.unique(held.groups[own])), float(held.worth[own].sum())
     return Groups(list(rows.grouping), n_groups, len(own), worth)
-
-
-def _repeated(rows: StudyRows) -> str:
-    assert rows.groups is not None
-    named = few(rows.grouping)
-    return (
-        f"The id {named} names several rows ({len(np.unique(rows.groups)):,} ids for "
-        f"{len(rows.roles):,} rows): rows of one id are taken as a group. Name no groups ('none') "
-        "if they are independent."
-    )

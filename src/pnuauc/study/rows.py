@@ -396,7 +396,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
         numbering = [name for name in features if spans.get(name) == whole]
         notes += [f"Column '{name}' {NUMBERS_ROWS}" for name in numbering]
         notes.append(_draw_note(roles.n_unlabeled, counts.n_unlabeled, max_unlabeled))
-    grouping, groups = _grouping(drawn, columns)
+    grouping, groups = grouping_of(drawn, columns)
     if groups is not None and max_unlabeled == "all" and is_draw:
         named_twice = "" if columns.grouping else "The id names several rows, which are a group: "
         raise InputError(
@@ -424,7 +424,7 @@ def study_rows(data: Any, columns: ColumnRoles, max_unlabeled: int | str, seed: 
     )
 
 
-def _grouping(drawn: Drawn, columns: ColumnRoles) -> tuple[tuple[str, ...], Indices | None]:
+def grouping_of(drawn: Drawn, columns: ColumnRoles) -> tuple[tuple[str, ...], Indices | None]:
     """Columns that name groups, and the groups: those that are said, or ids of several rows."""
     if columns.grouping:
         return columns.grouping, groups_of(drawn.table, columns.grouping)
@@ -433,6 +433,15 @@ def _grouping(drawn: Drawn, columns: ColumnRoles) -> tuple[tuple[str, ...], Indi
         if (np.bincount(groups)[groups[drawn.codes != UNLABELED]] > 1).any():
             return columns.ids, groups
     return (), None
+
+
+def repeated_ids(ids: Sequence[str], groups: Any) -> str:
+    """What is said where nobody named groups and ids were taken for them."""
+    return (
+        f"The id {few(ids)} names several rows ({len(np.unique(groups)):,} ids for "
+        f"{len(groups):,} rows): rows of one id are taken as a group. Name no groups ('none') "
+        "if they are independent."
+    )
 
 
 def filled_cells(table: Any, names: Sequence[str]) -> Mask:
