@@ -235,3 +235,12 @@ def test_a_belief_reaches_the_estimate():
         assert found.source.endswith(f"with the belief {belief}")
     low, high = (find_prior(None, X, roles, belief=b).value for b in ((0.0, 0.1), (0.5, 1.0)))
     assert low < find_prior(None, X, roles).value < high
+
+
+@pytest.mark.parametrize(("n", "told"), [(9_900, ""), (10_100, " on 10,000 of the unlabelled")])
+def test_the_source_of_a_prior_says_how_many_rows_were_used(n, told):
+    X = np.random.default_rng(0).normal(size=(n + 20, 1))
+    y = np.r_[np.ones(20), np.full(n, np.nan)]
+    source = find_prior(None, X, read_roles(y)).source
+    assert told in source
+    assert ("drawn at random" in source) == bool(told)

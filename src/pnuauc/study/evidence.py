@@ -318,9 +318,10 @@ def find_prior(
         default_prior(roles.setting, **settings) if method == "auto" else PRIORS[method](**settings)
     )
     unlabeled = roles.unlabeled
-    if len(unlabeled) > PRIOR_ROWS:
+    at_most = min(PRIOR_ROWS, getattr(estimator, "max_rows", None) or PRIOR_ROWS)
+    if len(unlabeled) > at_most:
         rng = np.random.default_rng(random_state)
-        unlabeled = rng.choice(unlabeled, PRIOR_ROWS, replace=False)
+        unlabeled = rng.choice(unlabeled, at_most, replace=False)
     rows = np.sort(np.concatenate([roles.positive, roles.negative, unlabeled]))
     own = None if groups is None else groups[rows]
     prior, _ = resolve_prior(
