@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics import roc_auc_score
 
 from attack.containers import join, split
 from pnuauc.cli.app import app
@@ -632,3 +633,32 @@ def test_an_estimator_is_judged_but_not_written(folder, tmp_path, monkeypatch):
         result = run(*ask, wrong)
         assert result.exit_code == 2
         assert said in result.output
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_vectors_from_fit_to_review(tmp_path, gaps):
+    """A column of lists, some missing, in every command that reads the table."""
+    rng = np.random.default_rng(0)
+    hidden = rng.random(400) < 0.3
+    vectors = (rng.normal(size=(400, 8)) + 0.9 * hidden[:, None]).tolist()
+    cells = [None if gaps and i % 9 == 4 else v for i, v in enumerate(vectors)]
+    known = pa.array([int(v) if i < 90 else None for i, v in enumerate(hidden)], pa.int8())
+    table = pa.table(
+        {"x": rng.normal(size=400), "v": cells, "id": np.arange(400) + 900, "y": known}
+    )
+    path = tmp_path / "t.parquet"
+    pa.parquet.write_table(table, path)
+    model = tmp_path / "t.pnuauc"
+    made = run("fit", path, "-l", "y", "--id", "id", "--folds", "2")
+    assert made.exit_code == 0, made.output
+    assert "1 vector" in made.output
+    for command in (
+        ("score", model, path, "-o", tmp_path / "s.csv", "--reasons", "2"),
+        ("monitor", model, path, "-l", "y"),
+        ("prior", path, "-l", "y"),
+        ("review", path, "-l", "y", "--id", "id", "-o", tmp_path / "r", "--batch", "9"),
+    ):
+        result = run(*command)
+        assert result.exit_code == 0, result.output
+    scores = read_table(tmp_path / "s.csv").column("score").to_numpy()
+    assert roc_auc_score(hidden[90:], scores[90:]) > 0.85

@@ -75,6 +75,13 @@ def test_values_of_several_types_in_one_column_are_text():
         as_table(np.arange(3))
 
 
+def test_intervals_of_pandas_and_numbers_beyond_64_bits_are_text():
+    frame = pd.DataFrame({"cut": pd.cut([0.5, 1.5, np.nan], [0, 1, 2]), "big": [2**70, 1, None]})
+    table = as_table(frame)
+    assert table.column("cut").to_pylist() == ["(0.0, 1.0]", "(1.0, 2.0]", None]
+    assert table.column("big").to_pylist() == [str(2**70), "1", None]
+
+
 def test_types_that_arrow_stores_but_cannot_compute_with():
     words, halves = ["a", None, "b"], [np.float16(1.5), None, np.float16(2)]
     arrays = {

@@ -450,3 +450,12 @@ def test_a_file_that_changes_is_named(tmp_path, harm, moment):
     with pytest.raises(InputError, match=r"001\.parquet' (was changed|disappeared)"):
         list(source.map(look))
     assert not any(name.endswith("002.parquet") for name in seen)
+
+
+def test_rows_with_vectors_are_alike_if_their_vectors_are():
+    vectors = [[1.0, 2.0], None, [1.0, 2.5], [1.0, 2.0], None]
+    for kind in (pa.list_(pa.float32()), pa.list_(pa.float64(), 2)):
+        keys = table_keys(pa.table({"v": pa.array(vectors, kind)})).tolist()
+        assert keys[0] == keys[3]
+        assert keys[1] == keys[4]
+        assert len(set(keys)) == 3

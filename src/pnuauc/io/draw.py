@@ -22,7 +22,7 @@ from pnuauc.core.rows import (
     shuffled,
     whole_bits,
 )
-from pnuauc.io.cells import is_text, matches, pa, pc, tidy, to_numpy
+from pnuauc.io.cells import is_text, is_vector, matches, pa, pc, tidy, to_numpy
 from pnuauc.io.columns import cells_of, texts
 from pnuauc.io.encode import Cells, Encoding, TableEncoder
 from pnuauc.io.sources import Batch, Source, SourceRows
@@ -161,11 +161,21 @@ def _cells(column: Any) -> Iterator[Keys]:
 
 
 def _lists(column: Any) -> Iterator[Keys]:
-    flat, n = column.flatten(), len(column)
-    if column.null_count or (n and len(flat) % n):
-        raise ValueError("Lists in one column must not be missing and must have the same length.")
-    cells = next(_cells(flat))
-    yield from np.ascontiguousarray(cells.reshape(n, -1).T) if n else ()
+    """One for each place of vectors of one length; a missing vector is a row of missing cells."""
+    there = column.is_valid()
+    present = column.filter(there)
+    flat, n = present.flatten(), len(present)
+    if not n:
+        yield np.full(len(column), MISSING_CELL)
+    elif not is_vector(column.type) or len(flat) % n:  # nothing that a model reads
+        yield np.zeros(len(column), dtype=np.uint64)
+    else:
+        for cells in np.ascontiguousarray(next(_cells(flat)).reshape(n, -1).T):
+            if n < len(column):
+                found = np.full(len(column), MISSING_CELL)
+                found[to_numpy(there)] = cells if cells.dtype == np.uint64 else number_bits(cells)
+                cells = found
+            yield cells
 
 
 def _numbers(column: Any) -> Any:

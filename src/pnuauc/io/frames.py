@@ -84,9 +84,11 @@ def _pandas(data: Any) -> Any:
             series = series.dt.to_timestamp()
         elif kind.startswith("Sparse["):
             series = series.sparse.to_dense()
+        elif "interval" in str(series.cat.categories.dtype if kind == "category" else kind):
+            series = series.astype("string")  # what pandas.cut gives
         try:
             columns.append(pa.array(series, from_pandas=True))
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             columns.append(_mixed(series, name, error))
     return pa.Table.from_arrays(columns, names=names)
 

@@ -53,6 +53,8 @@ def find_leaks(table: Any, columns: list[Column], roles: Roles) -> list[str]:
     groups = _groups(roles)
     perfect, readings, empty = [], [], []
     for column in columns:
+        if column.kind == "vector":
+            continue
         values = table.column(column.name)
         how = _separates(column, values, groups)
         if how:
