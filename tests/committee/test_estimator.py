@@ -323,6 +323,19 @@ def test_held_out_scores_of_noise_are_noise():
     assert np.mean(found) < 0.5 + 2.5 * 0.09 / np.sqrt(40)
 
 
+def test_rows_that_are_all_labelled_are_placed_among_rows_no_model_knows():
+    """Among rows that trees have learned held-out ones stand where no random rows could."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(400) < 0.3).astype(int)
+        X = rng.standard_normal((400, 5)) + 0.3 * y[:, None]
+        model = auto(members=["trees"], cv=3, random_state=seed).fit(X, y)
+        assert model.posterior_.misfit > 0.01
+        held = model.held_out_
+        raw = held.auc(held.places(model.fold_weights_))
+        assert model.auc_.value == pytest.approx(raw, abs=0.03)
+
+
 def test_nothing_is_compared_with_a_ranking_worse_than_chance():
     """The stated AUC is at least 1/2: less a difference from .4, a rival of .65 would have .85."""
     compared = set()

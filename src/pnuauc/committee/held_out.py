@@ -58,16 +58,13 @@ def cross_scores(
     models score unlabelled rows of all folds to count places among; else those of the fold itself,
     and places are counted among the rows of all folds so scored. So it is, too, where groups hold
     both labelled and unlabelled rows: models know the latter from the former. Without unlabelled
-    rows the labelled ones take their place.
+    rows the fold's labelled ones take their place: the others are known to its models.
     """
     rows_of = training.folds.rows
-    both = "P" in rows_of and "N" in rows_of
+    both = all(role in rows_of for role in "PNU")
     n_folds = training.folds.n_folds
     drawn = [_thinned(rows, max_reference) for rows in rows_of.get("U", [])[:n_folds]]
     every = np.concatenate(drawn) if drawn else np.empty(0, dtype=np.intp)
-    if not drawn:
-        lists = [part for role in "PN" for part in rows_of.get(role, [])[:n_folds]]
-        every = np.concatenate(lists)
     if groups is not None and drawn:
         known = np.concatenate([part for role in "PN" for part in rows_of.get(role, [])])
         both = both and not np.isin(groups[every], groups[known]).any()
@@ -77,7 +74,7 @@ def cross_scores(
     for k in range(n_folds):
         held = {role: rows_of[role][k] for role in "PN" if role in rows_of}
         own = drawn[k] if drawn else np.empty(0, dtype=np.intp)
-        others = every if both else own
+        others = every if both else own if drawn else np.concatenate(list(held.values()))
         parts = [member[k] for member in folds]
         # a fold's own unlabelled rows may be among the others
         wanted, place = np.unique(
