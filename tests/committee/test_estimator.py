@@ -323,6 +323,11 @@ def test_held_out_scores_of_noise_are_noise():
     assert np.mean(found) < 0.5 + 2.5 * 0.09 / np.sqrt(40)
 
 
+def test_one_unlabelled_row_gets_a_sentence():
+    with pytest.raises(ValueError, match="One unlabelled row"):
+        auto().fit(np.arange(12.0)[:, None], [1, 0] * 5 + [1, -1])
+
+
 def test_rows_that_are_all_labelled_are_placed_among_rows_no_model_knows():
     """Among rows that trees have learned held-out ones stand where no random rows could."""
     for seed in range(4):

@@ -236,3 +236,17 @@ def test_no_label_at_all_leaves_the_belief():
 def test_k_beyond_the_rows_is_refused(found):
     with pytest.raises(ValueError, match="between 1 and the 10 unlabelled"):
         found.top(11, 10)
+
+
+def test_few_unlabelled_rows_are_no_reason_for_doubt():
+    """Places among 60 rows are a sample's: that they do not fit is no sign of picked labels."""
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        unlabeled = np.sort(rng.normal(size=60) + 1.2 * (rng.random(60) < 0.3))
+        own = [rng.normal(size=n) + d for n, d in ((200, 1.2), (400, 0.0))]
+        places = [(np.searchsorted(unlabeled, x) / 60).clip(0.5 / 60, 1 - 0.5 / 60) for x in own]
+        found.append([place_scores(*places, n_reference=m).misfit for m in (60, 0)])
+    among, beyond = np.array(found).T
+    assert among.min() > 1e-3
+    assert beyond.min() < 1e-4

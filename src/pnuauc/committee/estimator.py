@@ -352,6 +352,10 @@ class AutoAUCClassifier(AUCScoreMixin, BaseEstimator):
             raise ValueError(f"X has no {n_latent!r} columns of components.")
         roles = y if isinstance(y, Roles) else read_roles(y, **label_codes(self))
         check_consistent_length(X, roles.codes, groups, sample_weight)
+        if roles.n_unlabeled == 1:
+            raise ValueError(
+                "One unlabelled row is too few to learn from: label it or leave it out."
+            )
         if sparse.issparse(X) and not np.isfinite(X.data).all():
             raise ValueError("Input X contains NaN: missing values are for dense tables only.")
         choose_risk("auto", roles)  # raises where only one role has rows

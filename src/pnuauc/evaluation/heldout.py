@@ -140,6 +140,7 @@ class HeldOut:
     ) -> Posterior:
         """Share and curve of the model that is fitted to all rows; ``known`` as place_scores."""
         places, (p, n) = self.places(weights), (self.codes == code for code in (1, 0))
+        among = [len(rows) for rows in self.reference]
         return place_scores(
             places[p],
             places[n],
@@ -148,6 +149,7 @@ class HeldOut:
             weights=(self.worth[p], self.worth[n]),
             discount=self.discount,
             n_folds=self.n_folds,
+            n_reference=sum(among) if self.together else among[0],
             **known,
         )
 

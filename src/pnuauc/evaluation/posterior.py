@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from scipy.optimize import minimize
-from scipy.stats import kstest, qmc
+from scipy.stats import betabinom, kstest, kstwo, qmc
 
 from pnuauc._utils.arrays import Floats
 from pnuauc._utils.stored import Parts, refuse
@@ -284,6 +284,7 @@ def place_scores(
     discount: float = 1.0,
     n_folds: int = 0,
     n_unlabeled: int = 0,
+    n_reference: int = 0,
     random_labels: bool = False,
     seed: int = 0,
 ) -> Posterior:
@@ -307,6 +308,8 @@ def place_scores(
     n_unlabeled : int
         Rows of U whose share is asked for; 0 for the share of the distribution that they are from,
         and where ``prior`` says it of U itself.
+    n_reference : int
+        Unlabelled rows that places were counted among; 0 for very many.
     random_labels : bool
         Whether rows were drawn at random to be labelled: then the labelled share is evidence too.
 
@@ -335,7 +338,7 @@ def place_scores(
         lead = _sample(replace(model, rank=_log_rank(places)), seed, _DRAWS // 2)[3] - evidence
         picked = float(special.expit(lead + np.log(odds)))
     curves, shares, placed = model.curves(drawn)
-    misfit = _misfit(np.maximum.accumulate(mass @ placed), places, worth)
+    misfit = _misfit(np.maximum.accumulate(mass @ placed), places, worth, n_reference)
     if n_unlabeled and prior is None:
         shares = _realized(curves, shares, n_unlabeled, chance, mass)
     return Posterior(np.maximum.accumulate(curves, axis=1), shares, mass, misfit, picked)
@@ -516,20 +519,27 @@ def _share_map(prior: ClassPrior | None, belief: tuple[float, float]) -> Any:
     return lambda x: np.interp(x, below, values)
 
 
-def _misfit(mean: Floats, places: list[Floats], worth: list[Floats]) -> float:
-    """p-value that the labelled places come from the densities of the mean curve, the smallest."""
+def _misfit(mean: Floats, places: list[Floats], worth: list[Floats], n_reference: int) -> float:
+    """p-value that the labelled places come from the densities of the mean curve, the smallest.
+
+    Places are counted among m unlabelled rows, which are a sample too: weighted by the density f of
+    a class they stand for m (mean f)^2 / mean f^2 rows of it. So this is a test of two samples.
+    """
     found = [1.0]
     for curve, part, weight in zip((mean, 1.0 - mean), places, worth, strict=True):
         # rows that count for less or more than one have no such test
-        if len(part) < 2 or (np.abs(weight - 1.0) > 1e-9).any():
+        n = len(part)
+        if n < 2 or (np.abs(weight - 1.0) > 1e-9).any():
             continue
+        m = float((n_reference or 1e9) * (curve @ _MASS) ** 2 / (curve**2 @ _MASS))
         below = np.cumsum(curve * _MASS)
         below = (below - 0.5 * curve * _MASS) / below[-1]
         place = np.interp(_z_of(part), _Z, below)
-        found.append(float(kstest(place, "uniform").pvalue))
+        size = max(round(n * m / (n + m)), 1)
+        found.append(float(kstwo.sf(kstest(place, "uniform").statistic, size)))
         # a few rows picked from the far end leave the whole as it was: how many lie there?
         for end in (place, 1.0 - place):
-            tails = [special.bdtrc((end < q).sum() - 1, len(end), q) for q in _TAILS]
+            tails = [betabinom.sf((end < q).sum() - 1, n, q * m, (1.0 - q) * m) for q in _TAILS]
             found.append(float(min(1.0, len(_TAILS) * np.nanmin([*tails, 1.0]))))
     return min(found)
 
