@@ -28,7 +28,7 @@ from pnuauc.io import (
     save_model,
 )
 from pnuauc.model.files import open_model
-from pnuauc.model.model import LinearScorer
+from pnuauc.model.model import LinearScorer, SeenRows
 from tests.model.conftest import fitted, model_of
 
 
@@ -54,6 +54,14 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path):
         with pytest.raises(ModelFileError, match="longer than any fit"):
             save_model(model, tmp_path / "m")
         assert (tmp_path / "m").read_bytes() == before
+
+
+def test_hashes_of_seen_rows_may_be_far_apart(tmp_path):
+    """Of a few rows two may differ by more than an integer of 64 bits holds."""
+    model = model_of(pa.table({"x": [1.0, 2.0, 4.0]}))
+    model.seen = SeenRows(7, np.array([-(2**63), -5, 2**63 - 1]), np.array([0.5, np.nan, 1.0]))
+    save_model(model, tmp_path / "m")
+    assert load_model(tmp_path / "m").seen.hashes.tolist() == model.seen.hashes.tolist()
 
 
 def test_a_long_command_is_cut(tmp_path):

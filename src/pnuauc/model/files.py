@@ -130,7 +130,7 @@ def _read_seen(part: Parts) -> SeenRows:
     key = part.integer("key", 0, 2**62)
     hashes = part.array("hashes", "integer", (None,)).astype(np.int64)
     scores = part.array("scores", "float", (len(hashes),), finite=False).astype(np.float64)
-    if (np.diff(hashes) < 0).any() or np.isinf(scores).any():
+    if (hashes[1:] < hashes[:-1]).any() or np.isinf(scores).any():  # a difference may overflow
         raise refuse("the rows that it has seen are out of order")
     part.finish()
     return SeenRows(key, hashes, scores)
