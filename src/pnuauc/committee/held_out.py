@@ -28,10 +28,13 @@ class FoldModels:
     view: View
     seats: list[Seat]
 
-    def score(self, X: Any) -> Floats:
-        """Scores of every member, shape (n, n_members)."""
+    def score(self, X: Any, used: Sequence[bool] | None = None) -> Floats:
+        """Scores of every member, shape (n, n_members); 0 of those that are not ``used``."""
         look = Look(X, self.view)
-        return np.column_stack([seat.score(look) for seat in self.seats])
+        chosen = [True] * len(self.seats) if used is None else used
+        unused = np.zeros(len(look))
+        pairs = zip(self.seats, chosen, strict=True)
+        return np.column_stack([seat.score(look) if own else unused for seat, own in pairs])
 
 
 def cross_scores(

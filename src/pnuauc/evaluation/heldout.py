@@ -57,7 +57,8 @@ class HeldOut:
     groups : ndarray of int, shape (m,)
         Rows with the same number are not independent.
     models : list
-        For each fold an object with ``score(X) -> (n, n_models)`` on the fold's scale.
+        For each fold an object with ``score(X, used) -> (n, n_models)`` on the fold's scale, where
+        models that are not ``used`` may be left out.
     """
 
     rows: Indices
@@ -263,7 +264,7 @@ class _FoldModels:
     center: Any = 0.0
     spread: Any = 1.0
 
-    def score(self, X: Any) -> Floats:
+    def score(self, X: Any, used: Sequence[bool] | None = None) -> Floats:
         values = np.column_stack([raw_scores(model, X, self.positive) for model in self.models])
         return np.asarray((values - self.center) / self.spread)
 

@@ -73,6 +73,7 @@ def _falls(
     pool = pool if len(pool) else every.rows
     held_out, places = every.of_labeled(), evidence.places[every.labeled]
     share = None if evidence.prior is None else evidence.prior.value
+    used = (evidence.weights != 0.0).any(axis=0).tolist()  # rivals have no part in it
     tasks = [(name, columns) for name, columns in groups.items() for _ in range(_REPEATS)]
     changed = np.repeat(held_out.scores[None], len(tasks), axis=0)
     for k, models in enumerate(held_out.models):
@@ -86,7 +87,7 @@ def _falls(
             some = range(start, min(start + step, len(tasks)))
             blocks = [_replaced(block, X[rng.choice(pool, len(own))], tasks[i][1]) for i in some]
             together = sparse.vstack(blocks, "csr") if sparse.issparse(X) else np.vstack(blocks)
-            changed[start : start + step, own] = models.score(together).reshape(
+            changed[start : start + step, own] = models.score(together, used).reshape(
                 len(some), len(own), -1
             )
     falls: dict[str, list[float]] = {name: [] for name in groups}
