@@ -252,3 +252,15 @@ def test_an_unlabelled_row_like_a_labelled_one_keeps_its_probability():
     own = model.score_encoded(model.encode(table))
     assert held_out[25] == pytest.approx(own[25], abs=1e-9)
     assert held_out[3] == held_out[25]
+
+
+def test_rivals_have_no_part_in_the_importance_of_a_column():
+    """It is that of the members, with rivals beside them or without."""
+    table, found = a_table((20, 30, 150)), []
+    for comparisons in (True, False):
+        settings = FitSettings(folds=3, comparisons=comparisons)
+        findings = fit_study(table, COLUMNS, settings).findings
+        assert bool(findings.rivals) == comparisons
+        found.append({c.column: c.drop for c in findings.importance.columns})
+    assert found[0] == pytest.approx(found[1])
+    assert found[0]["x"] > 0.1 > found[0]["z"]

@@ -77,7 +77,9 @@ def cross_scores(
     for k in range(n_folds):
         held = {role: rows_of[role][k] for role in "PN" if role in rows_of}
         own = drawn[k] if drawn else np.empty(0, dtype=np.intp)
-        others = every if both else own if drawn else np.concatenate(list(held.values()))
+        others = every if both else own
+        if not drawn:
+            others = np.concatenate(list(held.values()))
         parts = [member[k] for member in folds]
         # a fold's own unlabelled rows may be among the others
         wanted, place = np.unique(
